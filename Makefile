@@ -265,6 +265,12 @@ bench-hours: ## Explore a small operator FAULTS=500 faults long, and compare the
 bench-tenants: build ## Play all tricks of a hostile tenant at once, round after round, against a manager whose memory is limited, as root. DURATION=1h, SIZE=small, medium or full (5,000 nodes, 150,000 pods), LIMIT=512 (MiB).
 	GOGC=40 DURATION=$(or $(DURATION),1h) SIZE=$(or $(SIZE),small) LIMIT=$(LIMIT) $(PROGRAMS) $(GO) test -C test -v -count=1 -parallel=100 -timeout=4h -run='^TestTricksAtOnce$$' ./tenants
 
+# What is measured goes to OUT; make plots draws what is recorded in test/rotate/results.
+.PHONY: bench-rotate
+bench-rotate: OUT = $(BIN)/bench/rotate
+bench-rotate: build ## Empty every node of a cluster, one after the other, by NodeMaintenances, kubectl drain and taints, and measure how long workloads are down. SIZE=small takes two minutes, full (50 nodes, 300 workloads) an hour.
+	SIZE=$(or $(SIZE),full) OUT=$(abspath $(OUT)) $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=4h -run='^TestRotate$$' ./rotate
+
 # What is measured and the profiles go to OUT; make plots draws what is recorded
 # in test/scale/results.
 .PHONY: bench
@@ -274,8 +280,9 @@ bench: build ## Measure Tidekeeper beside bare clients and simple controllers. S
 	SCALE=$(SCALE) OUT=$(abspath $(OUT)) $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=3h ./scale
 
 .PHONY: plots
-plots: ## Draw the plots of test/scale/performance.md and write its tables, from what is recorded in test/scale/results.
-	cd hack/plot && $(GO) run . $(CURDIR)/test/scale/results $(CURDIR)/test/scale/performance.md
+plots: ## Draw the plots of test/scale/performance.md and test/rotate/rotation.md and write their tables, from what is recorded in test/scale/results and test/rotate/results.
+	cd hack/plot && $(GO) run . scale $(CURDIR)/test/scale/results $(CURDIR)/test/scale/performance.md
+	cd hack/plot && $(GO) run . rotation $(CURDIR)/test/rotate/results $(CURDIR)/test/rotate/rotation.md
 
 ##@ Pages
 

@@ -23,6 +23,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.ActiveEvictionApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("BlockedNode"):
+		return &apiv1.BlockedNodeApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Drainable"):
+		return &apiv1.DrainableApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("EmptyingStatus"):
+		return &apiv1.EmptyingStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Freeze"):
 		return &apiv1.FreezeApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("FreezeSpec"):
@@ -37,22 +43,34 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.LargestFitApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Lost"):
 		return &apiv1.LostApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("MaintenanceNodes"):
+		return &apiv1.MaintenanceNodesApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ManagedKeys"):
 		return &apiv1.ManagedKeysApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NamespaceSelector"):
 		return &apiv1.NamespaceSelectorApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NamespaceSelectorRequirement"):
 		return &apiv1.NamespaceSelectorRequirementApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NodeMaintenance"):
+		return &apiv1.NodeMaintenanceApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NodeMaintenanceSpec"):
+		return &apiv1.NodeMaintenanceSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NodeMaintenanceStatus"):
+		return &apiv1.NodeMaintenanceStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePool"):
 		return &apiv1.NodePoolApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePoolSpec"):
 		return &apiv1.NodePoolSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodePoolStatus"):
 		return &apiv1.NodePoolStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NodeProgress"):
+		return &apiv1.NodeProgressApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodeSelector"):
 		return &apiv1.NodeSelectorApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodeSelectorRequirement"):
 		return &apiv1.NodeSelectorRequirementApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("OutdatedNodes"):
+		return &apiv1.OutdatedNodesApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("PodStartup"):
 		return &apiv1.PodStartupApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("RestartRecord"):

@@ -9,7 +9,7 @@ package v1
 const ConditionConflicted = "Conflicted"
 
 // Reasons of the condition Ready of a NodePool, in order of precedence. Ready is False for the
-// first six and True for the others.
+// first seven and True for the others.
 const (
 	// ReasonDeleting means that the pool is being deleted and its settings are being
 	// removed from nodes.
@@ -24,6 +24,9 @@ const (
 	ReasonNodePatchRefused = "NodePatchRefused"
 	// ReasonConflicted means that the condition Conflicted is True.
 	ReasonConflicted = "Conflicted"
+	// ReasonEvictionBlocked means that nodes are being emptied within budgets, and pods on some
+	// of them do not leave.
+	ReasonEvictionBlocked = "EvictionBlocked"
 	// ReasonOutOfSync means that some nodes do not match the pool's spec yet.
 	ReasonOutOfSync = "OutOfSync"
 	// ReasonNoNodes means that the pool selects no node.
@@ -59,8 +62,25 @@ const (
 	// ReasonNoZones means that the spec asks for headroom for zones, and no node of the pool
 	// has a zone.
 	ReasonNoZones = "NoZones"
-	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet.
+	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet, or
+	// whether its nodes can be drained.
 	ReasonNotEvaluated = "NotEvaluated"
+)
+
+// ConditionDrainable is True while all pods would leave any node of a NodePool that is drained.
+// Present only if the spec asks with drainable.
+const ConditionDrainable = "Drainable"
+
+// Reasons of the condition Drainable of a NodePool, besides [ReasonNoNodes] and
+// [ReasonNotEvaluated] with the status Unknown.
+const (
+	// ReasonPodsLeave means that all pods would leave any node of the pool.
+	ReasonPodsLeave = "PodsLeave"
+	// ReasonPodsStay means that some pods would not leave their node, or not without harm.
+	ReasonPodsStay = "PodsStay"
+	// ReasonPartlyEvaluated means that no pod is known to stay, and that some
+	// PodDisruptionBudgets were not evaluated.
+	ReasonPartlyEvaluated = "PartlyEvaluated"
 )
 
 // Reasons of events about a NodePool.
@@ -91,8 +111,11 @@ const (
 	// EventHeadroomLost is recorded when the condition Headroom becomes False.
 	EventHeadroomLost = "HeadroomLost"
 	// EventEvictingPods is recorded when NoExecute taints of the pool are about to be added to
-	// nodes, which evicts pods there.
+	// nodes, which evicts pods there, or when nodes are about to be emptied within budgets.
 	EventEvictingPods = "EvictingPods"
+	// EventEvictionBlocked is recorded for a node that is being emptied within budgets, when no
+	// pod has left it for a while.
+	EventEvictionBlocked = "EvictionBlocked"
 	// EventRuntimeClassConflict is recorded when the pool becomes not ready for the
 	// reason of the same name.
 	EventRuntimeClassConflict = "RuntimeClassConflict"

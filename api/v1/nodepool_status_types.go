@@ -113,6 +113,11 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	HeldBackNodes int32 `json:"heldBackNodes,omitempty"`
 
+	// emptying is about member nodes that are being emptied within budgets.
+	//
+	// +optional
+	Emptying *EmptyingStatus `json:"emptying,omitempty"`
+
 	// conditions are Ready, Reconciling and Stalled as kstatus defines them, Conflicted, and
 	// Headroom if the spec asks for headroom. The reason of Ready is the STATUS column.
 	//

@@ -58,7 +58,7 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['node.alpha.kubernetes.io/ttl', 'alpha.kubernetes.io/provided-node-ip', 'volumes.kubernetes.io/controller-managed-attach-detach', 'volumes.kubernetes.io/keep-terminated-pod-volumes', 'csi.volume.kubernetes.io/nodeid']) && !k.startsWith('kubeadm.alpha.kubernetes.io/') && !k.startsWith('tidekeeper.dev/'))",message="an annotation of the kubelet, the cloud provider, kubeadm or Tidekeeper itself cannot be managed by a pool: node.alpha.kubernetes.io/ttl, alpha.kubernetes.io/provided-node-ip, volumes.kubernetes.io/controller-managed-attach-detach, volumes.kubernetes.io/keep-terminated-pod-volumes, csi.volume.kubernetes.io/nodeid, kubeadm.alpha.kubernetes.io/*, tidekeeper.dev/*"
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 
-	// taints are added to every member node. A taint with the effect NoExecute evicts pods and
+	// taints are added to every member node. A taint with the effect NoExecute removes pods and
 	// is therefore added to a limited share of the nodes at a time. At most 32.
 	//
 	// +optional
@@ -85,6 +85,13 @@ type NodePoolSpec struct {
 	//
 	// +optional
 	Headroom *Headroom `json:"headroom,omitempty"`
+
+	// drainable asks whether each node of the pool could be drained. Nothing is moved: the
+	// condition Drainable and metrics report which pods would not leave their node, or not
+	// without harm.
+	//
+	// +optional
+	Drainable *Drainable `json:"drainable,omitempty"`
 }
 
 // Headroom is the number of nodes or zones of a pool that may be lost at the same time.
@@ -158,6 +165,8 @@ type NodeSelectorRequirement struct {
 }
 
 // Taint is a taint that a pool adds to its nodes.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.eviction) || self.effect == 'NoExecute'",message="eviction is for taints with the effect NoExecute"
 type Taint struct {
 	// key is the key of the taint.
 	//
@@ -177,7 +186,26 @@ type Taint struct {
 	//
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
+
+	// eviction is how a NoExecute taint removes pods: Immediate deletes them, WithinBudgets
+	// evicts them within their PodDisruptionBudgets before the taint is added. Defaults to
+	// Immediate.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=Immediate;WithinBudgets
+	Eviction TaintEviction `json:"eviction,omitempty"`
 }
+
+// TaintEviction is how pods leave a node that gets a taint with the effect NoExecute.
+type TaintEviction string
+
+const (
+	// TaintEvictionImmediate adds the taint at once, and Kubernetes deletes the pods.
+	TaintEvictionImmediate TaintEviction = "Immediate"
+	// TaintEvictionWithinBudgets evicts the pods within their PodDisruptionBudgets before it
+	// adds the taint.
+	TaintEvictionWithinBudgets TaintEviction = "WithinBudgets"
+)
 
 // LabelValue is the value of a label or a taint.
 //
@@ -207,6 +235,7 @@ type AnnotationValue string
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Usable",type=integer,JSONPath=`.status.usableNodes`,priority=1,description="Member nodes on which new pods can start"
 // +kubebuilder:printcolumn:name="Headroom",type=string,JSONPath=`.status.conditions[?(@.type=="Headroom")].status`,priority=1,description="Whether the pods of a lost node or zone would fit elsewhere, if the spec asks for headroom"
+// +kubebuilder:printcolumn:name="Drainable",type=string,JSONPath=`.status.conditions[?(@.type=="Drainable")].status`,priority=1,description="Whether all pods would leave a node that is drained, if the spec asks"
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="Explanation of the status"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"

@@ -23,7 +23,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &NodePool{}, &NodePoolList{}, &Freeze{}, &FreezeList{}, &ScheduledRestart{}, &ScheduledRestartList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &NodePool{}, &NodePoolList{}, &Freeze{}, &FreezeList{}, &ScheduledRestart{}, &ScheduledRestartList{}, &NodeMaintenance{}, &NodeMaintenanceList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,7 +43,7 @@ func compareSchemas(name string, before, after *jsonSchema) []breach {
 		}
 	}
 	for _, rule := range after.XValidations {
-		if !slices.ContainsFunc(before.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule }) {
+		if !slices.ContainsFunc(before.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule }) && !isAboutANewField(rule.Rule, before) {
 			add("there is a new rule: %s", cmp.Or(rule.Message, rule.Rule))
 		}
 	}
@@ -50,6 +51,21 @@ func compareSchemas(name string, before, after *jsonSchema) []breach {
 		add("the schema differs in a way that this gate cannot judge")
 	}
 	return append(found, compareInner(name, before, after)...)
+}
+
+// newField matches a rule that only objects with a certain field can violate. A conditional
+// expression is not matched, as it binds less tightly.
+var newField = regexp.MustCompile(`^!has\(self\.(\w+)\) \|\| [^?]*$`)
+
+// isAboutANewField reports whether only objects with a field that the old schema does not have can
+// violate the rule.
+func isAboutANewField(rule string, before *jsonSchema) bool {
+	match := newField.FindStringSubmatch(rule)
+	if match == nil {
+		return false
+	}
+	_, existed := before.Properties[match[1]]
+	return !existed
 }
 
 // narrowed calls add for each value or range that is no longer accepted.

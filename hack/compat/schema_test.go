@@ -63,6 +63,7 @@ var changes = []change{
 	{"any value", "enum: [A, B], ", "", nil},
 	{"longer values", "maxLength: 5", "maxLength: 6", nil},
 	{"a rule less", `[{rule: self != "x", message: not x}]`, "[]", nil},
+	{"a rule about a new field", "value: {type: string}}}", `value: {type: string}, more: {type: string}}, x-kubernetes-validations: [{rule: "!has(self.more) || self.key == 'a'"}]}`, nil},
 	{"a required field less", "required: [key], ", "", nil},
 
 	{"a field is gone", "          mode: {type: string, enum: [A, B], nullable: true}\n", "", []string{"field Pool.mode: is gone"}},
@@ -85,6 +86,8 @@ var changes = []change{
 	{"values are listed", "value: {type: string}", "value: {type: string, enum: [a]}", []string{"field Pool.keys[].value: only some values are accepted now"}},
 	{"no null", ", nullable: true", "", []string{"field Pool.mode: null is no longer accepted"}},
 	{"another rule", `self != "x"`, `self != "y"`, []string{"field Pool.name: there is a new rule: not x"}},
+	{"a rule about an old field", "value: {type: string}}}", `value: {type: string}}, x-kubernetes-validations: [{rule: "!has(self.value) || self.key == 'a'", message: only a}]}`, []string{"field Pool.keys[]: there is a new rule: only a"}},
+	{"a rule that is not only about a new field", "value: {type: string}}}", `value: {type: string}, more: {type: string}}, x-kubernetes-validations: [{rule: "!has(self.more) || true ? self.key == 'a' : true", message: only a}]}`, []string{"field Pool.keys[]: there is a new rule: only a"}},
 	{"another kind of list", "list-type: set", "list-type: atomic", []string{"field Pool.keys: the schema differs in a way that this gate cannot judge"}},
 
 	{"a version is gone", "name: v1", "name: v2", []string{"kind Pool: the version v1 is no longer served"}},

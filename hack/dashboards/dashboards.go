@@ -35,6 +35,12 @@ var fleet = dashboard{
 			{title: "Headroom: 1 is enough", kind: stat, queries: []query{
 				{"{{pool}}", `min by (pool) (tidekeeper_nodepool_headroom{pool=~"$pool"})`},
 			}},
+			{title: "Nodes that could not be drained", queries: []query{
+				{"{{pool}}", `max by (pool) (tidekeeper_nodepool_drain_blocked_nodes{pool=~"$pool"})`},
+			}},
+			{title: "Pods that would not leave a drain", queries: []query{
+				{"{{pool}}: {{reason}}", `max by (pool, reason) (tidekeeper_nodepool_drain_blockers{pool=~"$pool"}) > 0`},
+			}},
 			{title: "Nodes by state", queries: []query{
 				{"{{pool}} {{state}}", `max by (pool, state) (tidekeeper_nodepool_nodes{pool=~"$pool"})`},
 			}},

@@ -1,5 +1,5 @@
-// The plots of test/scale/performance.md. A module of its own, so that what it needs
-// does not become what Tidekeeper needs.
+// The plots of test/scale/performance.md and test/rotate/rotation.md. A module of its own, so that
+// what it needs does not become what Tidekeeper needs.
 module tidekeeper.dev/tidekeeper/hack/plot
 
 go 1.26.0

@@ -1,10 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plot draws the plots in test/scale/performance.md from recorded benchmark runs, and
-// writes the runs' tables into that page.
+// Command plot draws the plots in test/scale/performance.md and test/rotate/rotation.md from
+// recorded benchmark runs, and writes the runs' tables into these pages.
 //
-//	plot RESULTS PAGE
+//	plot scale RESULTS PAGE
+//	plot rotation RESULTS PAGE
 //
 // RESULTS is the directory with the recorded runs. PAGE is the path of the Markdown page. The plots
 // are written to a directory next to the page that has the page's name.
@@ -18,9 +19,11 @@ import (
 	"image/color"
 	"io/fs"
 	"log"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -56,35 +59,23 @@ func (r *benchmark) figure(key string) (figure, bool) {
 var sizes = []string{"small", "medium", "full"}
 
 func main() {
-	if len(os.Args) != 3 {
-		log.Fatal("usage: plot RESULTS PAGE")
+	pages := map[string]func(results, page string) error{"scale": drawScale, "rotation": drawRotation}
+	if len(os.Args) != 4 || pages[os.Args[1]] == nil {
+		log.Fatal("usage: plot scale|rotation RESULTS PAGE")
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := pages[os.Args[1]](os.Args[2], os.Args[3]); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(results, page string) error {
-	var runs []benchmark
-	for _, size := range sizes {
-		text, err := os.ReadFile(filepath.Join(results, size+".json"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		var r benchmark
-		if err := json.Unmarshal(text, &r); err != nil {
-			return fmt.Errorf("%s.json: %w", size, err)
-		}
-		runs = append(runs, r)
+// drawScale draws the charts, and writes the tables of all runs into the page.
+func drawScale(results, page string) error {
+	runs, err := recordedRuns[benchmark](results, sizes)
+	if err != nil {
+		return err
 	}
-	if len(runs) == 0 {
-		return fmt.Errorf("no recorded run in %s", results)
-	}
-	dir := strings.TrimSuffix(page, filepath.Ext(page))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := folderOf(page)
+	if err != nil {
 		return err
 	}
 	for _, c := range charts {
@@ -92,7 +83,40 @@ func run(results, page string) error {
 			return fmt.Errorf("%s: %w", c.file, err)
 		}
 	}
-	return writeTables(runs, page)
+	tables := map[string][]byte{}
+	for _, r := range runs {
+		tables["SCALE="+r.Scale] = r.table()
+	}
+	return writeTables(tables, page)
+}
+
+// recordedRuns returns the recorded runs of the given sizes, without sizes that are not recorded.
+func recordedRuns[Run any](results string, sizes []string) ([]Run, error) {
+	var runs []Run
+	for _, size := range sizes {
+		text, err := os.ReadFile(filepath.Join(results, size+".json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var r Run
+		if err := json.Unmarshal(text, &r); err != nil {
+			return nil, fmt.Errorf("%s.json: %w", size, err)
+		}
+		runs = append(runs, r)
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("no recorded run in %s", results)
+	}
+	return runs, nil
+}
+
+// folderOf creates the directory for the plots of a page, and returns its path.
+func folderOf(page string) (string, error) {
+	dir := strings.TrimSuffix(page, filepath.Ext(page))
+	return dir, os.MkdirAll(dir, 0o755)
 }
 
 // chart describes a plot with one or more lines.
@@ -188,23 +212,24 @@ func (c chart) draw(runs []benchmark, dir string) error {
 	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, filepath.Join(dir, c.file))
 }
 
-// writeTables writes each run's table between its markers in the page.
-func writeTables(runs []benchmark, page string) error {
+// writeTables writes each run's table between its markers in the page. The tables are named by the
+// variable with which the run is made, such as "SCALE=full".
+func writeTables(tables map[string][]byte, page string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	for _, r := range runs {
-		begin, end := fmt.Appendf(nil, "<!-- table of SCALE=%s -->\n", r.Scale), []byte("<!-- end of the table -->")
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		begin, end := fmt.Appendf(nil, "<!-- table of %s -->\n", name), []byte("<!-- end of the table -->")
 		head, rest, found := bytes.Cut(text, begin)
 		if !found {
 			continue
 		}
 		_, tail, found := bytes.Cut(rest, end)
 		if !found {
-			return fmt.Errorf("%s: the table of SCALE=%s has no end marker", page, r.Scale)
+			return fmt.Errorf("%s: the table of %s has no end marker", page, name)
 		}
-		text = bytes.Join([][]byte{head, begin, r.table(), end, tail}, nil)
+		text = bytes.Join([][]byte{head, begin, tables[name], end, tail}, nil)
 	}
 	return os.WriteFile(page, text, 0o644)
 }

@@ -10,29 +10,38 @@ import (
 	"testing"
 )
 
-const (
-	recorded = "../../test/scale/results"
-	written  = "../../test/scale/performance.md"
-)
+// recorded is the folder with the recorded runs of the benchmark of speed and size.
+const recorded = "../../test/scale/results"
 
-// TestPageHasWhatIsRecorded checks that the tables and plots of test/scale/performance.md match the
-// recorded runs.
+// TestPageHasWhatIsRecorded checks that the tables and plots of each page match the recorded runs.
 func TestPageHasWhatIsRecorded(t *testing.T) {
-	before := read(t, written)
-	page := filepath.Join(t.TempDir(), "performance.md")
-	for _, text := range []string{before, withoutTables(before)} {
-		write(t, page, text)
-		if err := run(recorded, page); err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		results, written string
+		draw             func(results, page string) error
+	}{
+		{recorded, "../../test/scale/performance.md", drawScale},
+		{"../../test/rotate/results", "../../test/rotate/rotation.md", drawRotation},
+	} {
+		before := read(t, tt.written)
+		page := filepath.Join(t.TempDir(), "page.md")
+		for _, text := range []string{before, withoutTables(before)} {
+			write(t, page, text)
+			if err := tt.draw(tt.results, page); err != nil {
+				t.Fatal(err)
+			}
+			if read(t, page) != before {
+				t.Errorf("%s has other tables than those of %s: make plots", tt.written, tt.results)
+			}
 		}
-		if read(t, page) != before {
-			t.Errorf("%s has other tables than those of %s: make plots", written, recorded)
+		plots, err := filepath.Glob(filepath.Join(filepath.Dir(page), "page", "*.svg"))
+		if err != nil || len(plots) == 0 {
+			t.Fatalf("no plots were drawn: %v", err)
 		}
-	}
-	for _, c := range charts {
-		name := filepath.Join("performance", c.file)
-		if read(t, filepath.Join(filepath.Dir(page), name)) != read(t, filepath.Join(filepath.Dir(written), name)) {
-			t.Errorf("%s is another plot than that of %s: make plots", name, recorded)
+		folder := strings.TrimSuffix(tt.written, ".md")
+		for _, plot := range plots {
+			if name := filepath.Join(folder, filepath.Base(plot)); read(t, plot) != read(t, name) {
+				t.Errorf("%s is another plot than that of %s: make plots", name, tt.results)
+			}
 		}
 	}
 }
@@ -65,7 +74,7 @@ func TestTables(t *testing.T) {
 		{"key": "event-3000", "what": "an event", "value": 2571, "unit": "ns"}]}`)
 	const begin, end = "<!-- table of SCALE=small -->\n", "<!-- end of the table -->\n"
 	write(t, page, "before\n"+begin+"old\n"+end+"after\n")
-	if err := run(results, page); err != nil {
+	if err := drawScale(results, page); err != nil {
 		t.Fatal(err)
 	}
 	want := "before\n" + begin + `
@@ -104,7 +113,7 @@ func TestWhatIsMissing(t *testing.T) {
 		results, page := t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 		write(t, filepath.Join(results, tt.file), tt.run)
 		write(t, page, tt.page)
-		if err := run(results, page); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := drawScale(results, page); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 		if read(t, page) != tt.page {

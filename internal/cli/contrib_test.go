@@ -76,7 +76,7 @@ func TestContrib(t *testing.T) {
 		}
 	}
 	readYAML(t, &views, "contrib", "k9s", "views.yaml")
-	for _, kind := range []string{"nodepools", "scheduledrestarts"} {
+	for _, kind := range []string{"nodepools", "nodemaintenances", "scheduledrestarts"} {
 		crd, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "tidekeeper.dev_"+kind+".yaml"))
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@
 //
 //   - root.go: entry point and root command
 //   - completion.go: the command completion, and completions of common flags
-//   - pools/, restarts/, pods/, freezes/, check/, migrate/, dashboard/: the other commands
+//   - pools/, maintenance/, restarts/, pods/, freezes/, check/, migrate/, dashboard/: the other commands
 //   - cmdutil/: common code of the commands
 //
 // A command reads objects, computes the values to show with internal/view, which needs neither a

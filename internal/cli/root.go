@@ -24,6 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/dashboard"
 	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
+	"tidekeeper.dev/tidekeeper/internal/cli/maintenance"
 	"tidekeeper.dev/tidekeeper/internal/cli/migrate"
 	"tidekeeper.dev/tidekeeper/internal/cli/pods"
 	"tidekeeper.dev/tidekeeper/internal/cli/pools"
@@ -75,22 +76,23 @@ func Command() *cobra.Command {
 func newCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-tide",
-		Short: "Node pools, scheduled restarts and pod start-up of a cluster",
-		Long: `kubectl tide shows node pools and scheduled restarts, previews changes to pools,
-requests, suspends and resumes restarts, and freezes all of them. It also shows how pods
-start up, on any cluster.
+		Short: "Node pools, maintenance, scheduled restarts and pod start-up of a cluster",
+		Long: `kubectl tide shows node pools, maintenance of nodes and scheduled restarts, previews changes
+to pools, requests, suspends and resumes restarts, and freezes all of them. It also shows how
+pods start up, on any cluster.
 
 kubectl's other connection flags, such as --server, --cluster, --user, --token and
 --as-group, work too.
 
 Exit codes: 0 success, 1 error, or a cluster of --contexts could not be read, 2 a plan found
-changes, a loss would leave pods without a place, a forecast found ticks that will be missed, a
-gate is closed or a migration needs manual steps, 3 object not found, 4 cluster
-unreachable, 5 not allowed, 6 the cluster does not serve Tidekeeper's kinds, 130
-interrupted.`,
+changes, a loss would leave pods without a place, a forecast found ticks that will be missed or
+a round that will not be through before the next, a gate is closed or a migration needs manual
+steps, 3 object not found, 4 cluster unreachable, 5 not allowed, 6 the cluster does not serve
+Tidekeeper's kinds, 130 interrupted.`,
 		Example: `  kubectl tide pools                          # requested resources, ready nodes
   kubectl tide pools plan -f worker.yaml      # preview of kubectl apply
   kubectl tide pools --contexts prod,edge     # pools of several clusters
+  kubectl tide maintenance                    # rounds of maintenance, node by node
   kubectl tide restarts -A                    # last and next restarts
   kubectl tide restarts --older-than 24h      # a pod is older than a day
   kubectl tide restarts next --for 24h -A     # the next 24 hours, by minute
@@ -123,7 +125,7 @@ interrupted.`,
 	cmd.PersistentFlags().IntVarP(&verbosity, "v", "v", 0, "log level of the client libraries, as for kubectl: 6 shows requests")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return setLogging(verbosity) }
 	completeFlags(e, cmd)
-	cmd.AddCommand(pools.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), check.NewCommand(e), dashboard.NewCommand(e), newCompletionCommand(e))
+	cmd.AddCommand(pools.NewCommand(e), maintenance.NewCommand(e), restarts.NewCommand(e), pods.NewCommand(e), migrate.NewCommand(e), check.NewCommand(e), dashboard.NewCommand(e), newCompletionCommand(e))
 	cmd.AddCommand(freezes.NewCommands(e)...)
 	return cmd
 }

@@ -23,6 +23,7 @@
 //   - restart_table.go, freezes.go: table rows for ScheduledRestarts and Freezes
 //   - names.go: names and times, formatted for display
 //   - drain.go: the pods that block draining a node
+//   - maintenance.go: rounds of maintenance, and the nodes that are being maintained
 //   - like.go: selecting a workload in the form on the capacity page
 //   - draw.go, strip.go, lanes.go, stages.go: dimensions of bars, node maps, strips, lanes and
 //     histograms

@@ -64,16 +64,25 @@ func TestNodePanelNamesBlockers(t *testing.T) {
 // poolSite returns the site of a cluster that contains the pool worker with the node n1.
 func poolSite(t *testing.T, drained func(node string) Drain) *Site {
 	t.Helper()
-	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"pool": "worker"}}}
-	pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Spec: tidekeeperv1.NodePoolSpec{Selector: &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"pool": "worker"}}}}
-	var f fakeKind
-	s := newTestSite(t, nil,
-		f.kind(kindPools, &tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{pool}}, nil),
-		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{Items: []corev1.Node{node}}, nil),
-		f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil),
-	)
+	s := poolSiteWith(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	memberOf(s).models.lookups.cluster.Drain = func(_ context.Context, node *corev1.Node, _ []*corev1.Node, _ time.Time) Drain {
 		return drained(node.Name)
 	}
+	return s
+}
+
+// poolSiteWith returns the site of a cluster that contains the pool worker with the given node, and
+// the given kinds.
+func poolSiteWith(t *testing.T, node *corev1.Node, more ...Kind) *Site {
+	t.Helper()
+	node.Labels = map[string]string{"pool": "worker"}
+	pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Spec: tidekeeperv1.NodePoolSpec{Selector: &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"pool": "worker"}}}}
+	var f fakeKind
+	s := newTestSite(t, nil, append(more,
+		f.kind(kindPools, &tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{pool}}, nil),
+		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{Items: []corev1.Node{*node}}, nil),
+		f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil),
+	)...)
+	memberOf(s).models.lookups.cluster.Drain = func(context.Context, *corev1.Node, []*corev1.Node, time.Time) Drain { return Drain{} }
 	return s
 }

@@ -147,7 +147,7 @@ type histogramBar struct {
 }
 
 // marks maps the states of nodes to glyphs.
-var marks = map[string]string{"cordoned": "/", "not ready": "×", "being deleted": "−"}
+var marks = map[string]string{"cordoned": "/", "not ready": "×", "being deleted": "−", inMaintenance: "m"}
 
 // mapOf returns the node map, with the nodes grouped by their values of the given label.
 func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a address) *nodeMap {

@@ -103,7 +103,7 @@ func (a *fleetPages) overview() *page {
 			d.Others = append(d.Others, otherCluster{p.context(), p.member.frame.links.page("/"), of.NoPools, view.Bad})
 			data.Errors = append(data.Errors, clusterError{p.context(), of.NoPools})
 		}
-		d.Partly = d.Partly || of.NoRoom+of.NoPods+of.NoHerd+of.Without != "" || of.NoForecast
+		d.Partly = d.Partly || of.NoRoom+of.NoPods+of.NoMaintenances+of.NoHerd+of.Without != "" || of.NoForecast
 		if len(of.Pools) == 0 && p.snapshot.problem(kindPools) == "" {
 			d.Others = append(d.Others, otherCluster{Context: p.context(), Href: p.member.frame.links.page("/"), Text: "no node pools" + matching(d.Filter)})
 		}
@@ -121,6 +121,7 @@ func (a *fleetPages) overview() *page {
 	if silent := len(a.parts) - read; len(noRestarts)+silent == len(a.parts) {
 		d.Strip, d.Herd, d.Missed, d.NoHerd = nil, nil, "", "no restarts can be read"
 	}
+	d.AsMaintenances = links{}.command([]string{"maintenance", "--contexts", strings.Join(a.contexts, ",")})
 	d.addHeadline(links{})
 	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(a.contexts, ",")}}
 }
@@ -138,6 +139,10 @@ func (d *overview) add(of links, other *overview) {
 		row.Context = of.context
 		d.Pools = append(d.Pools, row)
 	}
+	for _, row := range other.Maintenances {
+		row.Key = of.context + ": " + row.Key
+		d.Maintenances = append(d.Maintenances, row)
+	}
 	for _, row := range other.Trouble {
 		row.Key = of.context + ": " + row.Key
 		d.Trouble = append(d.Trouble, row)
@@ -146,7 +151,7 @@ func (d *overview) add(of links, other *overview) {
 		row.Key = of.context + ": " + row.Key
 		d.Slow = append(d.Slow, row)
 	}
-	d.NotReady, d.Stopped, d.Failing = d.NotReady+other.NotReady, d.Stopped+other.Stopped, d.Failing+other.Failing
+	d.NotReady, d.Stopped, d.Failing, d.NotMaintained = d.NotReady+other.NotReady, d.Stopped+other.Stopped, d.Failing+other.Failing, d.NotMaintained+other.NotMaintained
 	if d.Pending += other.Pending; other.Pending > 0 {
 		d.PendingIn = append(d.PendingIn, choice{Text: fmt.Sprintf("%d in %s", other.Pending, of.context), Href: of.page("/capacity#pending")})
 	}
@@ -154,6 +159,7 @@ func (d *overview) add(of links, other *overview) {
 
 // finish sorts the merged rows, keeps only the worst, and draws their bars on the same scale.
 func (d *overview) finish() {
+	sortMaintenances(d.Maintenances)
 	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })
 	d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
 	slices.SortStableFunc(d.Slow, func(a, b startupRow) int { return cmp.Compare(b.Seconds, a.Seconds) })

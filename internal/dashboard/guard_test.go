@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,14 +21,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 const testToken = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 
-// newTestSite returns a site of a cluster with the given kinds and actions.
+// newTestSite returns a site of a cluster with the given kinds and actions. Without the kind
+// NodeMaintenance, the cluster has no objects of it.
 func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 	t.Helper()
+	if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.Name == kindMaintenances }) {
+		kinds = append(kinds, noMaintenances())
+	}
 	world := NewWorld(kinds, func() time.Time { return noon })
 	t.Cleanup(world.stopAll)
 	cluster := Cluster{
@@ -43,6 +49,12 @@ func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 	m := NewMember(world, cluster, o)
 	m.models.forecasts.patience = time.Hour // Pages must wait for their forecast, even on a slow machine.
 	return NewSite(m, o)
+}
+
+// noMaintenances returns the kind NodeMaintenance without objects.
+func noMaintenances() Kind {
+	var f fakeKind
+	return f.kind(kindMaintenances, &tidekeeperv1.NodeMaintenance{}, &tidekeeperv1.NodeMaintenanceList{}, nil)
 }
 
 // memberOf returns the only cluster of a site.

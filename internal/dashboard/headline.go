@@ -30,6 +30,9 @@ func (d *overview) addHeadline(of links) {
 	if d.Failing > 0 {
 		add(view.Bad, "#h-trouble", "%s failed", plural(d.Failing, "restart"))
 	}
+	if d.NotMaintained > 0 {
+		add(view.Bad, "#h-maint", "maintenance of %s failed", plural(d.NotMaintained, "node"))
+	}
 	if d.Missed != "" {
 		add(view.Bad, of.page("/restarts#unserved"), "%s will be missed", d.Missed)
 	}
@@ -57,6 +60,6 @@ func (d *overview) addHeadline(of links) {
 	case n > 1:
 		add(view.Bad, of.page("/capacity#losses"), "%s do not survive their worst node", strings.Join(fragile, " and "))
 	}
-	unknown := d.NoPools + d.NoRoom + d.NoPods + d.NoHerd + d.NoManager + d.OldForecast + d.Without
+	unknown := d.NoPools + d.NoRoom + d.NoPods + d.NoHerd + d.NoMaintenances + d.NoManager + d.OldForecast + d.Without
 	d.Calm = len(d.Headline) == 0 && unknown == "" && !d.Partly && !d.NoForecast && len(d.Problems) == 0 && d.Filter == ""
 }

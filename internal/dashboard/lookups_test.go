@@ -121,7 +121,7 @@ func heldSite(t *testing.T, held func() <-chan struct{}) *Site {
 	pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
 	world := NewWorld([]Kind{
 		f.kind(kindPools, &tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{pool}}, nil),
-		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{}, nil), f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil),
+		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{}, nil), f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil), noMaintenances(),
 	}, time.Now)
 	t.Cleanup(world.stopAll)
 	cluster := Cluster{

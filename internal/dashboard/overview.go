@@ -18,6 +18,7 @@ import (
 
 var (
 	capacityKinds = []string{kindPools, kindNodes, kindPods}
+	poolKinds     = append([]string{kindMaintenances}, capacityKinds...)
 	podsKinds     = []string{kindPods}
 	restartsKinds = func() []string {
 		kinds := []string{kindRestarts, kindFreezes, kindNamespaces, kindPods}
@@ -26,7 +27,7 @@ var (
 		}
 		return kinds
 	}()
-	overviewKinds = append([]string{kindPools, kindNodes}, restartsKinds...)
+	overviewKinds = append([]string{kindPools, kindNodes, kindMaintenances}, restartsKinds...)
 )
 
 // mainResources lists the resources that are shown for every pool.
@@ -54,6 +55,13 @@ type overview struct {
 	// NoPools, NoRoom and NoPods explain why the pools, the free capacity and the pod start-ups are
 	// unknown.
 	NoPools, NoRoom, NoPods string
+	Maintenances            []maintenanceRow
+	// NoMaintenances explains why the maintenances are unknown. NotMaintained is the number of nodes
+	// that have failed in the rounds of Maintenances.
+	NoMaintenances string
+	NotMaintained  int
+	// AsMaintenances is the command that lists Maintenances.
+	AsMaintenances string
 	// Partly is set if the page lacks the numbers of some clusters.
 	Partly  bool
 	Pending int
@@ -116,6 +124,11 @@ type poolTable struct {
 func overviewPage(r *request) (*page, error) {
 	a, s, local := r.address, r.snapshot, r.local()
 	d := &overview{Problems: s.problemsOf(overviewKinds...), NoManager: r.noManager(), Filter: a.get("q"), NoPools: s.problem(kindPools), NoRoom: s.problem(capacityKinds...), NoPods: s.problem(kindPods)}
+	d.Maintenances, d.NoMaintenances = r.maintenanceRows(), s.problem(kindMaintenances)
+	d.AsMaintenances = r.frame.links.command([]string{"maintenance"})
+	for _, row := range d.Maintenances {
+		d.NotMaintained += int(row.Failed)
+	}
 	table := poolTable{now: r.now(), address: a, links: r.frame.links, room: r.room(), losses: r.losses()}
 	d.Pools = table.rows(s.pools())
 	sort := cmp.Or(a.get("sort"), "fullest")

@@ -21,6 +21,8 @@ const (
 	// A Freeze can select namespaces by label, so pages with freezes also need namespaces.
 	kindFreezes    = "freezes"
 	kindNamespaces = "namespaces"
+	// kindMaintenances names the kind NodeMaintenance.
+	kindMaintenances = "nodemaintenances"
 )
 
 // page is the content of a page as data for an HTML template, and as JSON data.
@@ -66,7 +68,7 @@ func route(path string) (b builder, argument string, found bool) {
 	}
 	name, isPool := strings.CutPrefix(path, "/pools/")
 	if isPool && name != "" && !strings.Contains(name, "/") {
-		return builder{capacityKinds, false, poolPage, nil}, name, true
+		return builder{poolKinds, false, poolPage, nil}, name, true
 	}
 	return builder{}, "", false
 }

@@ -115,6 +115,9 @@ func poolPage(r *request) (*page, error) {
 	if d.Node != nil && d.Node.Loss != nil {
 		d.Node.Drain = r.drainPanelOf(d.Node.node, d.Node.Loss.Loss)
 	}
+	if d.Node != nil {
+		d.Node.Maintenance = r.maintenancePanelOf(d.Node.node)
+	}
 	if room != nil {
 		d.addQuestions(room, r.losses())
 	}
@@ -211,6 +214,8 @@ func stateOf(node *corev1.Node) string {
 	switch {
 	case !node.DeletionTimestamp.IsZero():
 		return "being deleted"
+	case isCordonedForMaintenance(node):
+		return inMaintenance
 	case !nodes.IsReady(node):
 		return "not ready"
 	case node.Spec.Unschedulable:
@@ -218,6 +223,12 @@ func stateOf(node *corev1.Node) string {
 	default:
 		return ""
 	}
+}
+
+// isCordonedForMaintenance reports whether a NodeMaintenance has cordoned the node.
+func isCordonedForMaintenance(node *corev1.Node) bool {
+	_, ok := node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation]
+	return ok && node.Spec.Unschedulable
 }
 
 // nodePanel is the data of the node panel, which shows the details of a node.
@@ -229,6 +240,7 @@ type nodePanel struct {
 	More              int
 	Loss              *lossRow
 	Drain             *drainPanel
+	Maintenance       *maintenancePanel
 	node              *corev1.Node
 }
 

@@ -54,11 +54,15 @@ func (r *request) noManager() string {
 	if r.snapshot.lost != "" {
 		return "" // The page already shows that all of its data is outdated.
 	}
-	var unobserved view.Unobserved
+	return view.Outdated(r.manager(), r.unobserved(), r.now())
+}
+
+// unobserved counts the ScheduledRestarts that show that no manager is running.
+func (r *request) unobserved() (u view.Unobserved) {
 	for _, restart := range r.snapshot.restarts() {
-		unobserved.AddRestart(restart, r.now())
+		u.AddRestart(restart, r.now())
 	}
-	return view.Outdated(r.manager(), unobserved, r.now())
+	return u
 }
 
 // settings returns the settings that the manager published, with defaults for the rest.
@@ -96,12 +100,13 @@ func (r *request) play(ahead time.Duration) {
 		settings = r.settings()
 	}
 	namespace := r.frame.about.Namespace
-	key := s.version(restartsKinds...) + namespace + fmt.Sprint(settings.Limits)
+	leading := view.LeadingSince(r.manager(), r.unobserved(), s.now)
+	key := s.version(restartsKinds...) + namespace + fmt.Sprint(settings.Limits, leading.Equal(s.now))
 	r.played = r.models.forecasts.get(r.ctx, ahead, key, func() forecast.Input {
 		now := s.now.Truncate(time.Second)
 		return forecast.Input{
-			Restarts: copies(s.restarts()), Targets: s.targets(), Freezes: s.freezes(), Limits: settings.Limits, AssumedDuration: assumedDuration,
-			Now: now, Until: now.Add(ahead), Namespace: namespace, MostListed: view.MostListed,
+			Restarts: s.restarts(), Targets: s.targets(), Freezes: s.freezes(), Limits: settings.Limits, AssumedDuration: assumedDuration,
+			LeadingSince: leading.Truncate(time.Second), Now: now, Until: now.Add(ahead), Namespace: namespace, MostListed: view.MostListed,
 		}
 	})
 }

@@ -17,17 +17,20 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// siteWith returns the site of a cluster that contains the given lists, keyed by kind. It has no
-// objects of other kinds.
-func siteWith(t *testing.T, lists map[string]runtime.Object) *Site {
+// siteWith returns the site of a cluster that contains the given lists, keyed by kind, and the given
+// kinds. It has no objects of other kinds.
+func siteWith(t *testing.T, lists map[string]runtime.Object, given ...Kind) *Site {
 	t.Helper()
 	objects := map[string]runtime.Object{
 		kindPools: &tidekeeperv1.NodePool{}, kindNodes: &corev1.Node{}, kindPods: &corev1.Pod{}, "deployments": &appsv1.Deployment{},
-		kindRestarts: &tidekeeperv1.ScheduledRestart{}, kindFreezes: &tidekeeperv1.Freeze{},
+		kindRestarts: &tidekeeperv1.ScheduledRestart{}, kindFreezes: &tidekeeperv1.Freeze{}, kindMaintenances: &tidekeeperv1.NodeMaintenance{},
 	}
 	var f fakeKind
-	var kinds []Kind
+	kinds := given
 	for _, name := range overviewKinds {
+		if slices.ContainsFunc(given, func(k Kind) bool { return k.Name == name }) {
+			continue
+		}
 		object, list := objects[name], lists[name]
 		if object == nil {
 			object = &corev1.ConfigMap{}

@@ -11,15 +11,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// copies returns copies of the ScheduledRestarts, because a forecast modifies its input.
-func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRestart {
-	copied := make([]*tidekeeperv1.ScheduledRestart, len(list))
-	for i, r := range list {
-		copied[i] = r.DeepCopy()
-	}
-	return copied
-}
-
 // targets returns the state of each target workload. It omits workloads that the user is not
 // allowed to read. A forecast assumes that they are healthy.
 func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
@@ -42,7 +33,8 @@ func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 				continue
 			}
 			if state, err := kind.State(object); err == nil {
-				targets[key] = forecast.Target{State: state}
+				at, limit := workload.LastProgress(object)
+				targets[key] = forecast.Target{State: state, LastProgress: at, ProgressLimit: limit}
 			}
 		}
 	}

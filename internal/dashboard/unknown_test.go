@@ -27,10 +27,11 @@ import (
 func siteOf(t *testing.T, unread error, refused func(kind string) bool) *Site {
 	t.Helper()
 	lists := map[string]struct{ object, list runtime.Object }{
-		kindPools:     {&tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{}},
-		kindNodes:     {&corev1.Node{}, &corev1.NodeList{}},
-		"deployments": {&appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{healthyWeb()}}},
-		kindRestarts:  {&tidekeeperv1.ScheduledRestart{}, &tidekeeperv1.ScheduledRestartList{Items: []tidekeeperv1.ScheduledRestart{restartOfWeb()}}},
+		kindPools:        {&tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{}},
+		kindNodes:        {&corev1.Node{}, &corev1.NodeList{}},
+		"deployments":    {&appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{healthyWeb()}}},
+		kindMaintenances: {&tidekeeperv1.NodeMaintenance{}, &tidekeeperv1.NodeMaintenanceList{}},
+		kindRestarts:     {&tidekeeperv1.ScheduledRestart{}, &tidekeeperv1.ScheduledRestartList{Items: []tidekeeperv1.ScheduledRestart{restartOfWeb()}}},
 	}
 	var f fakeKind
 	var kinds []Kind
@@ -64,7 +65,7 @@ var zeros = []string{
 // user lacks a permission, with the command to check the permission. The JSON data is an error.
 func TestUnknownIsNotZero(t *testing.T) {
 	s := siteOf(t, forbidden(), func(string) bool { return true })
-	for path, sections := range map[string]int{"/": 5, "/capacity": 3, "/restarts": 3, "/pods": 1} {
+	for path, sections := range map[string]int{"/": 6, "/capacity": 3, "/restarts": 3, "/pods": 1} {
 		e, _ := pageOf(t, s, path)
 		for _, zero := range zeros {
 			if strings.Contains(e.HTML, zero) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,31 +26,31 @@ type Reason string
 // Reasons why a pod blocks the drain of its node.
 const (
 	// Budget means that a PodDisruptionBudget does not currently allow the eviction.
-	Budget Reason = "Budget"
+	Budget = Reason(tidekeeperv1.DrainBlockerBudget)
 	// SeveralBudgets means that several PodDisruptionBudgets select the pod, in which case the API
 	// server rejects every eviction.
-	SeveralBudgets Reason = "SeveralBudgets"
+	SeveralBudgets = Reason(tidekeeperv1.DrainBlockerSeveralBudgets)
 	// Refused means that the API server rejected the eviction in a dry run for a reason other than
 	// a budget, such as a webhook that denies the eviction or does not respond. Only a dry run
 	// detects it.
 	Refused Reason = "Refused"
 	// Terminating means that the pod was deleted and still exists after its grace period.
-	Terminating Reason = "Terminating"
+	Terminating = Reason(tidekeeperv1.DrainBlockerTerminating)
 	// Finalizer means that the pod has finalizers, and will continue to exist after its deletion
 	// until they are removed.
-	Finalizer Reason = "Finalizer"
+	Finalizer = Reason(tidekeeperv1.DrainBlockerFinalizer)
 	// LongGrace means that the pod's termination grace period is longer than [MostGrace].
-	LongGrace Reason = "LongGrace"
+	LongGrace = Reason(tidekeeperv1.DrainBlockerLongGrace)
 	// NoController means that no controller creates a replacement for the pod. kubectl drain needs
 	// --force for such a pod.
-	NoController Reason = "NoController"
+	NoController = Reason(tidekeeperv1.DrainBlockerNoController)
 	// LocalData means that the pod has emptyDir volumes, whose data is lost when the pod is
 	// deleted. kubectl drain needs --delete-emptydir-data for such a pod.
-	LocalData Reason = "LocalData"
+	LocalData = Reason(tidekeeperv1.DrainBlockerLocalData)
 	// LocalVolume means that the pod uses a PersistentVolume that cannot be used on any other node.
 	LocalVolume Reason = "LocalVolume"
 	// NoPlace means that the other nodes have no room for the pod's replacement.
-	NoPlace Reason = tidekeeperv1.ReasonNoPlace
+	NoPlace = Reason(tidekeeperv1.DrainBlockerNoPlace)
 )
 
 // Reasons lists all reasons with descriptions for users, in display order.
@@ -110,11 +111,14 @@ func Leaves(pod *corev1.Pod) bool {
 	if pods.IsTerminal(pod) {
 		return false
 	}
-	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
-		return false
-	}
 	controller := metav1.GetControllerOfNoCopy(pod)
-	return controller == nil || controller.Kind != "DaemonSet" && controller.Kind != "Node"
+	return !isMirror(pod) && (controller == nil || controller.Kind != "DaemonSet" && controller.Kind != "Node")
+}
+
+// isMirror reports whether the pod is the mirror of a static pod.
+func isMirror(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
 }
 
 // Leaving returns the number of pods that draining their node has to remove.
@@ -154,13 +158,13 @@ func (w *World) of(node *corev1.Node, pod *corev1.Pod, now time.Time) (all []Blo
 	if b := w.budgets.refusal(pod); b != nil {
 		all = append(all, *b)
 	}
-	if len(pod.Finalizers) > 0 {
+	if names := finalizers(pod); len(names) > 0 {
 		all = append(all, Blocker{
-			Reason: Finalizer, Message: "stays after its deletion until it has no finalizer: " + strings.Join(pod.Finalizers, ", "),
+			Reason: Finalizer, Message: "stays after its deletion until it has no finalizer: " + strings.Join(names, ", "),
 			Advice: "find out who removes the finalizer, and whether that is running",
 		})
 	}
-	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil && time.Duration(*grace)*time.Second > MostGrace {
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil && isLongGrace(*grace) {
 		all = append(all, Blocker{
 			Reason: LongGrace, Message: fmt.Sprintf("may take %s to end: terminationGracePeriodSeconds is %d", time.Duration(*grace)*time.Second, *grace),
 			Advice: "begin early, or lower the grace period",
@@ -215,6 +219,19 @@ func terminating(pod *corev1.Pod) Blocker {
 	return b
 }
 
+// finalizers returns the pod's finalizers, except for the finalizer with which the Job controller
+// tracks the pods of a Job. The Job controller removes it as soon as the pod has ended.
+func finalizers(pod *corev1.Pod) []string {
+	return slices.DeleteFunc(slices.Clone(pod.Finalizers), func(name string) bool {
+		return name == batchv1.JobTrackingFinalizer && isOfJob(metav1.GetControllerOfNoCopy(pod))
+	})
+}
+
+// isOfJob reports whether a pod's controller, which may be nil, is a Job.
+func isOfJob(controller *metav1.OwnerReference) bool {
+	return controller != nil && controller.Kind == "Job"
+}
+
 // emptyDirs returns the names of the pod's emptyDir volumes.
 func emptyDirs(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
@@ -252,14 +269,20 @@ func (g *groups) sorted() []Blocker {
 
 // Sort sorts blockers in the order of [Reasons], then by namespace and workload.
 func Sort(list []Blocker) {
-	order := map[Reason]int{}
-	for i, r := range Reasons {
-		order[r.Reason] = i
-	}
 	slices.SortStableFunc(list, func(a, b Blocker) int {
 		return cmp.Or(
-			cmp.Compare(order[a.Reason], order[b.Reason]),
+			cmp.Compare(orderOf(a.Reason), orderOf(b.Reason)),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Message, b.Message),
 		)
 	})
+}
+
+// orderOf returns the position of a reason in [Reasons].
+func orderOf(of Reason) int {
+	for i := range Reasons {
+		if Reasons[i].Reason == of {
+			return i
+		}
+	}
+	return len(Reasons)
 }

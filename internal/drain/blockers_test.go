@@ -105,6 +105,7 @@ func TestBlockers(t *testing.T) {
 	}
 	claim := withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}})
 	finalizer := func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hold"} }
+	tracked := func(pod *corev1.Pod) { pod.Finalizers = []string{"batch.kubernetes.io/job-tracking"} }
 	grace := func(d time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(d / time.Second)) }
 	}
@@ -156,6 +157,8 @@ func TestBlockers(t *testing.T) {
 		}, nil},
 		{"a bare pod", budgets(), []*corev1.Pod{aPod("a", alone)}, []string{"NoController Pod/a [a]: no controller creates it again on another node"}},
 		{"a finalizer", budgets(), []*corev1.Pod{aPod("a", finalizer)}, []string{"Finalizer Deployment/web [a]: stays after its deletion until it has no finalizer: example.com/hold"}},
+		{"the finalizer of the Job controller, on a pod of a Job", budgets(), []*corev1.Pod{aPod("a", ownedBy("Job"), tracked)}, nil},
+		{"the finalizer of the Job controller, on another pod", budgets(), []*corev1.Pod{aPod("a", tracked)}, []string{"Finalizer Deployment/web [a]: stays after its deletion until it has no finalizer: batch.kubernetes.io/job-tracking"}},
 		{"ten minutes", budgets(), []*corev1.Pod{aPod("a", grace(10*time.Minute))}, nil},
 		{"two hours", budgets(), []*corev1.Pod{aPod("a", grace(2*time.Hour))}, []string{"LongGrace Deployment/web [a]: may take 2h0m0s to end: terminationGracePeriodSeconds is 7200"}},
 		{"a pod that ends", budgets(aBudget("web", 1, 0)), []*corev1.Pod{aPod("a", deletedAt(noon.Add(time.Second)))}, nil},

@@ -54,7 +54,7 @@ func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 	case 0:
 		return nil
 	case 1:
-		return refusalBy(of[0], pod)
+		return refusalBy(of[0], pods.IsConditionTrue(pod, corev1.PodReady))
 	}
 	var names []string
 	for _, budget := range of {
@@ -68,10 +68,11 @@ func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 }
 
 // refusalBy returns the blocker of a pod that is selected by a single PodDisruptionBudget, or nil
-// if the PodDisruptionBudget allows the eviction.
-func refusalBy(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) *Blocker {
+// if the PodDisruptionBudget allows the eviction. isReady is true if the pod's condition Ready is
+// True.
+func refusalBy(budget *policyv1.PodDisruptionBudget, isReady bool) *Blocker {
 	s := &budget.Status
-	if !pods.IsConditionTrue(pod, corev1.PodReady) {
+	if !isReady {
 		policy := budget.Spec.UnhealthyPodEvictionPolicy
 		if policy != nil && *policy == policyv1.AlwaysAllow || s.CurrentHealthy >= s.DesiredHealthy && s.DesiredHealthy > 0 {
 			return nil

@@ -89,3 +89,18 @@ func TestConfirmed(t *testing.T) {
 	c.SetTime(noon.Add(30 * time.Minute))
 	holds("one that has ended", 2)
 }
+
+// TestConfirmedByALaterList checks that a list from before a Freeze was created does not count as a
+// confirmation that the Freeze is gone, even if the clock has not moved since.
+func TestConfirmedByALaterList(t *testing.T) {
+	cache, server := &fixed{}, &fixed{}
+	r := &Reader{cache: cache, apiReader: server, clock: clocktesting.NewFakePassiveClock(noon), watched: true}
+	if last, err := r.LiveAnywhere(t.Context()); err != nil || last != nil {
+		t.Fatalf("there are none: %v, %v", last, err)
+	}
+	cache.items = []tidekeeperv1.Freeze{*freezeUntil(1)}
+	server.items = cache.items
+	if last, err := r.Anywhere(t.Context()); err != nil || last == nil {
+		t.Errorf("a new Freeze: %v, %v, want that it is in force", last, err)
+	}
+}

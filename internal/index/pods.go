@@ -11,6 +11,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
+// PodNode is the name of the index of pods by the node that they are bound to. It is also the field
+// selector with which the API server lists them.
+const PodNode = "spec.nodeName"
+
+// PodsByNode returns the index [PodNode]. Pods that are bound to no node are not indexed.
+func PodsByNode() Index {
+	return Index{Field: PodNode, Object: &corev1.Pod{}, Values: podNode}
+}
+
+func podNode(object client.Object) []string {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
+}
+
 // PodController is the name of the index of pods by the UID of the object that controls them, such
 // as a ReplicaSet.
 const PodController = "metadata.controller"

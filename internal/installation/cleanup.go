@@ -19,9 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// Cleanup deletes all node pools with the credentials in opts. It then waits, up to the timeout,
-// until the pools no longer exist, which requires a running manager to remove their settings from
-// the nodes. It writes its progress to out. It does nothing if the kind NodePool is not installed.
+// Cleanup deletes all node pools and NodeMaintenances with the credentials in opts. It then waits, up
+// to the timeout, until they no longer exist, which requires a running manager to remove their
+// settings from the nodes and to uncordon nodes. It writes its progress to out. Kinds that are not
+// installed are left out.
 func Cleanup(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
 	cfg, err := opts.RESTConfig()
 	if err != nil {
@@ -45,19 +46,19 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 		// The request uses the parent context: if the poll's timeout cancelled the request, its
 		// error would replace the list of the remaining pools.
 		var left []string
-		left, last = deletePools(ctx, c)
+		left, last = deleteAll(ctx, c)
 		if last != nil && !reached {
 			return false, last
 		}
 		// Before the first success, an error ends the poll. Afterwards errors are retried.
 		reached = true
 		if last == nil && len(left) == 0 {
-			fmt.Fprintln(out, "There are no node pools.")
+			fmt.Fprintln(out, "There are no node pools, and no node maintenances.")
 			return true, nil
 		}
 		if names := strings.Join(left, ", "); last == nil && names != reported {
 			reported = names
-			fmt.Fprintf(out, "Waiting until the settings of these node pools are removed from their nodes: %s\n", names)
+			fmt.Fprintf(out, "Waiting until the settings of these objects are removed from their nodes: %s\n", names)
 		}
 		return false, nil
 	})
@@ -67,26 +68,39 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 	case last != nil:
 		return fmt.Errorf("after %s: %w", timeout, last)
 	}
-	return fmt.Errorf("after %s these node pools are still there: %s: only a running manager can remove their settings from the nodes; see kubectl describe nodepools",
+	return fmt.Errorf("after %s these objects are still there: %s: only a running manager can remove their settings from the nodes; see kubectl describe nodepools",
 		timeout, reported)
 }
 
-// deletePools deletes all node pools that are not being deleted already. It returns the names of
-// all pools that still exist.
-func deletePools(ctx context.Context, c client.Client) (left []string, err error) {
-	pools := &tidekeeperv1.NodePoolList{}
-	if err := c.List(ctx, pools); meta.IsNoMatchError(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("list node pools: %w", err)
-	}
-	for i := range pools.Items {
-		pool := &pools.Items[i]
-		left = append(left, pool.Name)
-		if pool.DeletionTimestamp.IsZero() {
-			if err := client.IgnoreNotFound(c.Delete(ctx, pool)); err != nil {
-				return left, fmt.Errorf("delete the node pool %s: %w", pool.Name, err)
+// deleteAll deletes all node pools and NodeMaintenances that are not being deleted already. It returns
+// the names of all that still exist.
+func deleteAll(ctx context.Context, c client.Client) (left []string, err error) {
+	for _, list := range []client.ObjectList{&tidekeeperv1.NodeMaintenanceList{}, &tidekeeperv1.NodePoolList{}} {
+		if err := c.List(ctx, list); meta.IsNoMatchError(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("list the objects with settings on nodes: %w", err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok {
+				return nil
 			}
+			name := object.GetName()
+			if _, is := item.(*tidekeeperv1.NodeMaintenance); is {
+				name = "NodeMaintenance " + name
+			}
+			left = append(left, name)
+			if !object.GetDeletionTimestamp().IsZero() {
+				return nil
+			}
+			if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
+				return fmt.Errorf("delete %s: %w", name, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return left, err
 		}
 	}
 	return left, nil

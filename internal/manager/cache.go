@@ -5,12 +5,14 @@ package manager
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -22,8 +24,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cache/optional"
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
@@ -66,6 +70,9 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.
 		if !limited {
 			var err error
 			content.Pods, content.Nodes = keptPodFields(), nodeFields
+			if watchesBudgets(watches) {
+				content.Pods.Facts, content.Pods.Ready = drain.NewHasher(maphash.MakeSeed()), podtimeline.IsReady
+			}
 			options.NewInformer, err = podcache.New(
 				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme}, content, registry)
 			if err != nil {
@@ -115,6 +122,8 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 		return transformNamespace
 	case *corev1.ConfigMap, *corev1.Secret:
 		return transformConfig
+	case *policyv1.PodDisruptionBudget:
+		return transformBudget
 	}
 	if kind, err := workload.Of(object); err == nil {
 		return transformWorkload(kind)
@@ -139,13 +148,15 @@ func transformByDefault(in any) (any, error) {
 
 // nodeFields lists the fields that transformNode reads. All other fields of a node are not decoded.
 var nodeFields = []string{
-	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.deletionTimestamp",
+	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.deletionTimestamp",
 	"metadata.labels", "metadata.annotations", "spec.taints", "spec.unschedulable",
 	"status.capacity", "status.allocatable", "status.conditions.type", "status.conditions.status",
+	"status.nodeInfo.bootID", "status.nodeInfo.kubeletVersion",
 }
 
-// transformNode keeps the fields that node pools need: a node's labels, annotations and taints, its
-// capacity and allocatable resources, and whether it is Ready and schedulable.
+// transformNode keeps the fields that node pools and node maintenance need: a node's age, labels,
+// annotations and taints, its capacity and allocatable resources, whether it is Ready, drained and
+// schedulable, and the fields that show a reboot or an upgrade of its kubelet.
 func transformNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -156,16 +167,20 @@ func transformNode(in any) (any, error) {
 			Name:              node.Name,
 			UID:               node.UID,
 			ResourceVersion:   node.ResourceVersion,
+			CreationTimestamp: node.CreationTimestamp,
 			DeletionTimestamp: node.DeletionTimestamp,
 			Labels:            node.Labels,
 			Annotations:       node.Annotations,
 		},
-		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{
+			Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable,
+			NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, KubeletVersion: node.Status.NodeInfo.KubeletVersion},
+		},
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			slim.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDrained {
+			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: condition.Type, Status: condition.Status})
 		}
 	}
 	return slim, nil
@@ -230,6 +245,18 @@ func transformRestart(in any) (any, error) {
 // has a different Go type, so that no code can read a Secret's content from the cache.
 func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
 
+// transformBudget replaces a PodDisruptionBudget by a bounded record with the few fields that decide
+// whether it allows evictions.
+func transformBudget(in any) (any, error) { return drain.CachedBudgetOf(in) }
+
+// watchesBudgets reports whether PodDisruptionBudgets are among the watched kinds.
+func watchesBudgets(watches []watchedKind) bool {
+	return slices.ContainsFunc(watches, func(w watchedKind) bool {
+		_, is := w.object.(*policyv1.PodDisruptionBudget)
+		return is
+	})
+}
+
 // keptAnnotations and keptLabels are the annotation and label keys that controllers read from
 // workloads, pod templates and ScheduledRestarts.
 var (
@@ -238,7 +265,7 @@ var (
 		tidekeeperv1.AppliedAnnotation, tidekeeperv1.RestartNowAnnotation, tidekeeperv1.LastTickAnnotation,
 		tidekeeperv1.RestartedAtAnnotation,
 	)
-	keptLabels = sets.New(podcount.Label)
+	keptLabels = sets.New(podcount.Label, tidekeeperv1.NodeMaintenanceLabel)
 	// keptPodLabels is the set of labels that identify a pod's workload.
 	keptPodLabels = sets.New(pods.TemplateHashLabels()...)
 )

@@ -106,6 +106,14 @@ var hugeWorkloads = map[string]func(n int) client.Object{
 		}
 		return c
 	},
+	"PodDisruptionBudget": func(n int) client.Object {
+		return &policyv1.PodDisruptionBudget{
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: hugeSelector(n)},
+			Status: policyv1.PodDisruptionBudgetStatus{
+				DisruptedPods: map[string]metav1.Time{long(n): {}}, Conditions: []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Reason: long(n), Message: long(n)}},
+			},
+		}
+	},
 	"Secret": func(n int) client.Object {
 		s := &corev1.Secret{Data: map[string][]byte{"b": []byte(long(n))}}
 		for i := range n {

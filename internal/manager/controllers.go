@@ -15,6 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/maintenance"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
@@ -31,6 +32,7 @@ func controllers() []controller.Definition {
 		podstartup.Controller(),
 		podcount.Controller(),
 		freeze.Controller(),
+		maintenance.Controller(),
 	}
 }
 

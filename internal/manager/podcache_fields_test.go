@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math/rand"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
@@ -32,7 +34,10 @@ import (
 // --verify-decoding, a missing field must be detected, and the cache must still be complete.
 func TestKeptPodFields(t *testing.T) {
 	s := storedPods(t)
+	withFacts := keptPodFields()
+	withFacts.Facts, withFacts.Ready = drain.NewHasher(maphash.MakeSeed()), podtimeline.IsReady
 	s.expectDecoded(t, podcache.Content{Pods: keptPodFields()})
+	s.expectDecoded(t, podcache.Content{Pods: withFacts})
 	for i, field := range keptPodFields().Fields {
 		t.Run("without "+field, func(t *testing.T) {
 			t.Parallel()

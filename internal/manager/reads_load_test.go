@@ -32,7 +32,7 @@ func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 	}
 	exports, checked := map[string]string{}, map[string]*types.Package{}
 	compiled := importer.ForCompiler(r.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	check := func(path string, files []*ast.File) {
+	check := func(path string, files []*ast.File, follow bool) {
 		config := types.Config{Importer: importing(func(path string) (*types.Package, error) {
 			if pkg := checked[path]; pkg != nil {
 				return pkg, nil
@@ -41,6 +41,9 @@ func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 		})}
 		if checked[path], err = config.Check(path, r.files, files, &r.info); err != nil {
 			t.Fatal(err)
+		}
+		if !follow {
+			return
 		}
 		r.follows[checked[path]] = true
 		for _, file := range files {
@@ -57,7 +60,8 @@ func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if exports[pkg.ImportPath] = pkg.Export; !followed(pkg.ImportPath) {
+		follow, isOurs := followed(pkg.ImportPath)
+		if exports[pkg.ImportPath] = pkg.Export; !follow && !isOurs {
 			continue
 		}
 		var files []*ast.File
@@ -68,23 +72,24 @@ func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 			}
 			files = append(files, file)
 		}
-		check(pkg.ImportPath, files)
+		check(pkg.ImportPath, files, follow)
 	}
 	if source != "" {
 		file, err := parser.ParseFile(r.files, "source.go", source, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(file.Name.Name, []*ast.File{file})
+		check(file.Name.Name, []*ast.File{file}, true)
 	}
 	return checked
 }
 
-// followed reports whether the analysis follows the functions of a package. It does not follow the
-// cache's packages, because they handle records instead of pods.
-func followed(path string) bool {
+// followed reports whether the analysis follows the functions of a package, and whether the package
+// is in this module. It does not follow the cache's packages, because they handle records instead of
+// pods. They are type-checked nevertheless, because they use types of packages that are followed.
+func followed(path string) (follow, isOurs bool) {
 	ours, isOurs := strings.CutPrefix(path, "tidekeeper.dev/tidekeeper/")
-	return isOurs && !strings.HasPrefix(ours, "internal/cache/") || strings.HasPrefix(path, "k8s.io/component-helpers/")
+	return isOurs && !strings.HasPrefix(ours, "internal/cache/") || strings.HasPrefix(path, "k8s.io/component-helpers/"), isOurs
 }
 
 // importing adapts a function to the interface [types.Importer].

@@ -37,6 +37,11 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/capacity", "Pod.Spec.SchedulingGroup", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.TopologySpreadConstraints", "a constraint between pods, which only the plugin evaluates, of whole pods"},
 	{"internal/capacity", "Pod.Spec.Volumes", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/drain", "Pod.ObjectMeta.Annotations", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
+	{"internal/drain", "Pod.ObjectMeta.Finalizers", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
+	{"internal/drain", "Pod.Spec.TerminationGracePeriodSeconds", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
+	{"internal/drain", "Pod.Spec.Volumes", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
+	{"internal/maintenance/moves", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
 }
 
 // TestControllersReadCachedFields checks that the cache keeps all Pod and Node fields that

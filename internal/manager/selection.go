@@ -5,7 +5,6 @@ package manager
 
 import (
 	"reflect"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +12,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 // selection holds the controllers chosen by --controllers, --optional-watches and --namespaces, and
@@ -74,13 +74,21 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 			watch(&c, object, true)
 		}
 	}
+	type field struct {
+		kind kindOf
+		name string
+	}
+	indexed := map[field]bool{}
 	for _, c := range controllers {
-		// An index starts the informer of its kind. Omit the indexes on borrowed kinds that no
-		// other controller watches.
-		s.indexes = append(s.indexes, slices.DeleteFunc(slices.Clone(c.Indexes), func(i index.Index) bool {
-			_, watched := at[kindOfObject(i.Object)]
-			return !watched
-		})...)
+		for _, i := range c.Indexes {
+			// An index starts the informer of its kind. Omit the indexes on borrowed kinds that no
+			// other controller watches, and those that another controller has added.
+			f := field{kindOfObject(i.Object), i.Field}
+			if _, watched := at[f.kind]; watched && !indexed[f] {
+				indexed[f] = true
+				s.indexes = append(s.indexes, i)
+			}
+		}
 	}
 	return s
 }
@@ -100,11 +108,12 @@ func kindOfObject(object client.Object) kindOf {
 	return kind
 }
 
-// publishedSettings returns the settings that the controllers publish on the lease, keyed by flag
-// name.
+// publishedSettings returns the settings to publish on the lease: which controllers run, and the
+// flags that they publish, keyed by flag name.
 func publishedSettings(controllers []controller.Definition) map[string]string {
 	settings := map[string]string{}
 	for _, c := range controllers {
+		settings[lease.RunsSetting(c.Name)] = "true"
 		for _, name := range c.Published {
 			settings[name] = c.Options.Flags.Lookup(name).Value.String()
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 // chosenBy returns the selection for the given values of --controllers and --namespaces.
@@ -56,11 +58,27 @@ func TestCacheIsLimitedToNamespaces(t *testing.T) {
 }
 
 // TestIndexesOfBorrowedKinds checks a controller that only borrows pods: its indexes on pods are
-// added only if another controller watches pods, because an index starts the pod informer.
+// added only if another controller watches pods, because an index starts the pod informer. An index that
+// two controllers need is added once, as controller-runtime refuses the second.
 func TestIndexesOfBorrowedKinds(t *testing.T) {
-	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 0, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 4, "*,pod-count": 6} {
+	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 1, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 5, "*,pod-count": 7, "nodepool,node-maintenance": 1} {
 		if got := len(chosenBy(t, controllers, "").indexes); got != want {
 			t.Errorf("--controllers=%s has %d indexes, want %d", controllers, got, want)
 		}
+	}
+}
+
+// TestPublishedSettings checks that the lease says which controllers run, and has the flags that they
+// publish.
+func TestPublishedSettings(t *testing.T) {
+	settings := publishedSettings(chosenBy(t, "scheduled-restart,freeze", "").controllers)
+	var runs []string
+	for _, c := range controllers() {
+		if settings[lease.RunsSetting(c.Name)] == "true" {
+			runs = append(runs, c.Name)
+		}
+	}
+	if want := []string{"scheduled-restart", "freeze"}; !slices.Equal(runs, want) || settings["max-concurrent-restarts"] == "" {
+		t.Errorf("the settings %v say that %v run, want %v", settings, runs, want)
 	}
 }

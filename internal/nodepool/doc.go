@@ -17,11 +17,18 @@
 // This package gathers the input for these decisions and carries them out:
 //
 //	node_controller.go  patches nodes
+//	emptying_controller.go, emptying_memory.go
+//	                    evicts pods from nodes that are emptied within budgets
 //	pool_controller.go  reconciles a pool's finalizer, RuntimeClass, evictions, status and events
+//	held_back.go        whether a Freeze holds back NoExecute taints and evictions
 //	watch.go            passes informer events to the model, and queues affected nodes and pools
 //	headroom.go         evaluates the headroom of pools, in parallel with the reconciles
+//	drainable.go, drainable_answer.go
+//	                    evaluate which nodes of pools can be drained, likewise
+//	answers.go          the results of both, as conditions
 //	status.go           computes a pool's status and conditions, and decides when to write them
-//	metrics.go          the controllers' metrics
+//	metrics.go, drainable_metrics.go
+//	                    the controllers' metrics
 //	options.go, definition.go, setup.go
 //	                    declare the controllers to the manager
 //

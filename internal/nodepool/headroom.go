@@ -7,13 +7,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -23,13 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// headroomInterval is the minimum time between two headroom evaluations. An evaluation covers all
-// pools and takes seconds in a cluster of 5,000 nodes, so the worker also waits headroomShare times
-// as long as the last evaluation took.
-const (
-	headroomInterval = 5 * time.Second
-	headroomShare    = 20
-)
+// headroomInterval is the minimum time between two headroom evaluations.
+const headroomInterval = 5 * time.Second
 
 // maxAmountsText is the maximum length, in bytes, of the list of requested amounts in a condition
 // message. A limit is needed because pods may request any number of resources.
@@ -41,18 +32,11 @@ type headroomWorker struct {
 	cluster *state.Cluster
 	feed    *eventFeed
 	clock   clock.PassiveClock
-
-	mu      sync.Mutex
-	answers map[string]headroomAnswer
+	answers answers
 }
 
-// headroomAnswer is the result of evaluating the headroom of a pool at a generation of its spec.
-type headroomAnswer struct {
-	uid        types.UID
-	generation int64
-	status     metav1.ConditionStatus
-	reason     string
-	message    string
+func newHeadroomWorker(cluster *state.Cluster, feed *eventFeed, c clock.PassiveClock) *headroomWorker {
+	return &headroomWorker{cluster: cluster, feed: feed, clock: c, answers: answers{conditionType: tidekeeperv1.ConditionHeadroom}}
 }
 
 // NeedLeaderElection implements [sigs.k8s.io/controller-runtime/pkg/manager.LeaderElectionRunnable].
@@ -60,23 +44,8 @@ func (w *headroomWorker) NeedLeaderElection() bool { return true }
 
 // Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable].
 func (w *headroomWorker) Start(ctx context.Context) error {
-	if err := w.feed.nodeSource().WaitForSync(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The manager was stopped before its caches had synced.
-		}
-		return err
-	}
 	var seen uint64
-	for {
-		start := w.clock.Now()
-		seen = w.work(seen)
-		wait := max(headroomInterval, headroomShare*w.clock.Since(start))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
-	}
+	return w.feed.evaluate(ctx, w.clock, headroomInterval, func(context.Context) { seen = w.work(seen) })
 }
 
 // work evaluates the headroom of all pools that require it, and queues each pool whose result
@@ -87,68 +56,39 @@ func (w *headroomWorker) work(since uint64) uint64 {
 	if now == since {
 		return since
 	}
-	answers := map[string]headroomAnswer{}
+	found := map[string]answer{}
 	for _, ask := range asks {
-		answer := answerOf(cluster.Headroom(ask.Members, ask.Headroom), ask.Headroom)
-		answer.uid, answer.generation = ask.UID, ask.Generation
-		answers[ask.Name] = answer
+		of := answerOf(cluster.Headroom(ask.Members, ask.Headroom), ask.Headroom)
+		of.uid, of.generation = ask.UID, ask.Generation
+		found[ask.Name] = of
 	}
-	changed := sets.New[string]()
-	w.mu.Lock()
-	for name, answer := range answers {
-		if w.answers[name] != answer {
-			changed.Insert(name)
-		}
-	}
-	w.answers = answers
-	w.mu.Unlock()
-	w.feed.push(state.Dirty{Pools: changed})
+	w.feed.push(state.Dirty{Pools: w.answers.replace(found)})
 	return now
 }
 
-// answer returns the headroom result for the pool's current generation, and whether that generation
-// has been evaluated yet.
-func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a, known := w.answers[pool.Name]
-	return a, known && a.uid == pool.UID && a.generation == pool.Generation
-}
-
 // condition returns the condition "Headroom" for the pool's status, or nil if the spec requires no
-// headroom. After an edit or a change of leaders, the current generation has not been evaluated
-// yet. Until it has been, the existing condition is kept, because its observedGeneration shows
-// which spec it describes.
+// headroom.
 func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Headroom == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	answer, known := w.answer(pool)
-	if !known {
-		if has := meta.FindStatusCondition(pool.Status.Conditions, tidekeeperv1.ConditionHeadroom); has != nil {
-			return has.DeepCopy()
-		}
-		answer = headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNotEvaluated, message: "not evaluated yet"}
-	}
-	return &metav1.Condition{
-		Type: tidekeeperv1.ConditionHeadroom, Status: answer.status, Reason: answer.reason, Message: answer.message, ObservedGeneration: pool.Generation,
-	}
+	return w.answers.condition(pool)
 }
 
 // answerOf converts an evaluation result to the status, reason and message of the condition
 // "Headroom".
-func answerOf(h capacity.Headroom, ask tidekeeperv1.Headroom) headroomAnswer {
+func answerOf(h capacity.Headroom, ask tidekeeperv1.Headroom) answer {
 	switch n := h.Homeless(); {
 	case h.NoNodes:
-		return headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNoNodes, message: "the pool has no nodes"}
+		return answer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNoNodes, message: "the pool has no nodes"}
 	case n > 0:
-		return headroomAnswer{
+		return answer{
 			status: metav1.ConditionFalse, reason: tidekeeperv1.ReasonNoPlace,
 			message: fmt.Sprintf("if %s is lost, no place is found for %d of its %s, which %s %s: see kubectl tide pools loss",
 				h.Lost, n, podCount(h.Pods), plural(n, "requests", "request"), text.Shorten(resources.Text(h.Requests), maxAmountsText)),
 		}
 	case h.NoZones:
-		return headroomAnswer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNoZones, message: "no node of the pool has the label topology.kubernetes.io/zone"}
+		return answer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNoZones, message: "no node of the pool has the label topology.kubernetes.io/zone"}
 	}
 	var of []string
 	if ask.Nodes > 0 {
@@ -157,7 +97,7 @@ func answerOf(h capacity.Headroom, ask tidekeeperv1.Headroom) headroomAnswer {
 	if ask.Zones > 0 {
 		of = append(of, "zone")
 	}
-	return headroomAnswer{
+	return answer{
 		status: metav1.ConditionTrue, reason: tidekeeperv1.ReasonEnoughRoom,
 		message: fmt.Sprintf("if any one %s is lost, there is a place for its pods", strings.Join(of, " or ")),
 	}

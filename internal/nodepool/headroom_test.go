@@ -85,7 +85,7 @@ func TestHeadroomCondition(t *testing.T) {
 		{"no zones, and not even room for a node", headroomPool(1, 1), nodes(""), []*corev1.Pod{headroomPod("p", "n0", "2")}, metav1.ConditionFalse, "NoPlace", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, f := newHeadroomWorker()
+			w, f := aHeadroomWorker()
 			f.SetPool(tt.pool)
 			for _, n := range tt.nodes {
 				f.SetNode(n)
@@ -105,15 +105,15 @@ func TestHeadroomCondition(t *testing.T) {
 	}
 }
 
-func newHeadroomWorker() (*headroomWorker, *state.Cluster) {
+func aHeadroomWorker() (*headroomWorker, *state.Cluster) {
 	f := state.NewCluster()
-	return &headroomWorker{cluster: f, feed: &eventFeed{cluster: f}, clock: clocktesting.NewFakePassiveClock(objects.Epoch)}, f
+	return newHeadroomWorker(f, &eventFeed{cluster: f}, clocktesting.NewFakePassiveClock(objects.Epoch)), f
 }
 
 // TestHeadroomIsWorkedOutAgain checks that the headroom is evaluated again after a change to any
 // node or pod of the cluster, and is not evaluated again without a change.
 func TestHeadroomIsWorkedOutAgain(t *testing.T) {
-	w, f := newHeadroomWorker()
+	w, f := aHeadroomWorker()
 	pool := headroomPool(1, 0)
 	f.SetPool(pool)
 	f.SetNode(headroomNode("n0", ""))
@@ -157,7 +157,7 @@ func TestHeadroomIsWorkedOutAgain(t *testing.T) {
 // do not change until the headroom has been evaluated for the current spec. An edit or a new leader
 // must not set the condition to Unknown.
 func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
-	w, f := newHeadroomWorker()
+	w, f := aHeadroomWorker()
 	pool := headroomPool(1, 0)
 	pool.Generation = 2
 	pool.Status.Conditions = []metav1.Condition{{
@@ -167,7 +167,7 @@ func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
 	f.SetNode(headroomNode("n0", ""))
 	status := func() *metav1.Condition {
 		v, _ := f.Pool(pool.Name)
-		pool.Status = newStatus(pool, &v, "", w.condition(pool), tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
+		pool.Status = newStatus(pool, &v, "", asked{"Headroom": w.condition(pool)}, tidekeeperv1.ManagedKeys{}, objects.Epoch.Add(time.Hour))
 		return meta.FindStatusCondition(pool.Status.Conditions, "Headroom")
 	}
 	if got := status(); got.Status != metav1.ConditionTrue || got.ObservedGeneration != 1 {
@@ -197,7 +197,7 @@ func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
 // TestHeadroomMessageIsBounded checks that the condition message stays short even if pods request
 // many resources with long names.
 func TestHeadroomMessageIsBounded(t *testing.T) {
-	w, f := newHeadroomWorker()
+	w, f := aHeadroomWorker()
 	pool := headroomPool(1, 0)
 	f.SetPool(pool)
 	node, pod := headroomNode("n0", ""), headroomPod("p", "n0", "1")

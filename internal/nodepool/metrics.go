@@ -4,11 +4,14 @@
 package nodepool
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
@@ -18,6 +21,7 @@ type metrics struct {
 	nodeWrites   *prometheus.CounterVec
 	corrections  *prometheus.CounterVec
 	statusWrites *prometheus.CounterVec
+	evictions    *prometheus.CounterVec
 }
 
 // Values of the label "result" of tidekeeper_nodepool_node_writes_total.
@@ -32,7 +36,7 @@ const (
 // docs/reference can be generated.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, state.NewCluster())
-	return err
+	return errors.Join(err, registry.Register(drainableCollector{}))
 }
 
 func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metrics, error) {
@@ -49,11 +53,18 @@ func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metric
 			Name: "tidekeeper_nodepool_status_writes_total",
 			Help: "Writes of the status of a pool.",
 		}, []string{"pool"}),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidekeeper_nodepool_evictions_total",
+			Help: "Evictions from nodes that are emptied within budgets, by result: Accepted, Refused, Gone, Error.",
+		}, []string{"result"}),
+	}
+	for _, result := range eviction.Results {
+		m.evictions.WithLabelValues(string(result))
 	}
 	for _, result := range []string{resultWritten, resultConflict, resultError, resultDelayed} {
 		m.nodeWrites.WithLabelValues(result)
 	}
-	for _, c := range []prometheus.Collector{m.nodeWrites, m.corrections, m.statusWrites, poolCollector{cluster}} {
+	for _, c := range []prometheus.Collector{m.nodeWrites, m.corrections, m.statusWrites, m.evictions, poolCollector{cluster}} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -73,7 +84,7 @@ type poolCollector struct{ cluster *state.Cluster }
 
 var (
 	nodesDesc = prometheus.NewDesc("tidekeeper_nodepool_nodes",
-		"Member nodes of a pool, by state: all, ready, usable (new pods can start there), outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint) or conflicted (an older pool has a key).",
+		"Member nodes of a pool, by state: all, ready, usable (new pods can start there), outdated (do not match the pool's spec yet), held_back (wait for a NoExecute taint), emptying (within budgets), blocked (cannot be emptied) or conflicted (an older pool has a key).",
 		[]string{"pool", "state"}, nil)
 	resourcesDesc = prometheus.NewDesc("tidekeeper_nodepool_resource",
 		"Resources of a pool by kind: capacity, allocatable, requested, usable (the part of allocatable that new and running pods can use) or free (usable and not requested); cpu in cores, the others in bytes or units.",
@@ -117,6 +128,8 @@ func (c poolCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(nodesDesc, float64(v.UsableNodes), pool, "usable")
 		gauge(nodesDesc, float64(v.Outdated), pool, "outdated")
 		gauge(nodesDesc, float64(v.EvictionPending), pool, "held_back")
+		gauge(nodesDesc, float64(v.Emptying), pool, "emptying")
+		gauge(nodesDesc, float64(v.Blocked), pool, "blocked")
 		gauge(nodesDesc, float64(v.Conflicted), pool, "conflicted")
 		for kind, list := range map[string]corev1.ResourceList{
 			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested, "usable": v.Usable, "free": v.Free,

@@ -71,6 +71,15 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 			return ctrl.Result{}, nil
 		}
 	}
+	if len(nodePlan.Emptied) > 0 {
+		switch left, err := podsLeft(ctx, r.apiReader, node, nodePlan.Emptied, r.clock.Now()); {
+		case err != nil:
+			return ctrl.Result{}, err
+		case left:
+			r.feed.push(r.cluster.Emptying.WithdrawTaints(node.Name))
+			return ctrl.Result{}, nil
+		}
+	}
 	if orphaned, err := r.areOrphaned(ctx, nodePlan.Orphaned); err != nil {
 		return ctrl.Result{}, err
 	} else if !orphaned {
@@ -184,12 +193,7 @@ func (r *nodeReconciler) areOrphaned(ctx context.Context, removals []plan.Change
 		if pool == nil {
 			continue
 		}
-		for key := range setting.Desired(pool) {
-			if key == c.Key {
-				return false, nil
-			}
-		}
-		if setting.Manages(pool, c.Key) {
+		if plan.WantedKeys(pool).Has(c.Key) || setting.Manages(pool, c.Key) {
 			return false, nil
 		}
 	}

@@ -181,7 +181,7 @@ func TestFrozenSinceItsTurn(t *testing.T) {
 			t.Errorf("sent %s, want a taint: %t, a label: %t", all, tainted, labelled)
 		}
 	}
-	cluster.AllowEvictions("a", []string{"n"})
+	cluster.AllowEvictions("a", []string{"n"}, nil, objects.PatchTime)
 	held = &period.Period{Name: "sale"}
 	reconcile(false, false)
 	reconcile(false, true)
@@ -189,6 +189,6 @@ func TestFrozenSinceItsTurn(t *testing.T) {
 		t.Errorf("asked %d times, want once: nothing is evicted the second time", asked)
 	}
 	held = nil
-	cluster.AllowEvictions("a", []string{"n"})
+	cluster.AllowEvictions("a", []string{"n"}, nil, objects.PatchTime)
 	reconcile(true, true)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,6 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
-	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
@@ -36,10 +36,6 @@ import (
 // verifyDelay is the delay before the next reconcile when the API server has nodes with a pool's
 // settings that the cache does not show yet.
 const verifyDelay = time.Second
-
-// freezeInterval is the interval at which a pool held back by a freeze is reconciled even without
-// an event. A single delay until the end of the freeze would miss changes of the system clock.
-const freezeInterval = time.Minute
 
 // poolReconciler reconciles a pool's finalizer, RuntimeClass, evictions, status and events.
 type poolReconciler struct {
@@ -51,6 +47,7 @@ type poolReconciler struct {
 	cluster   *state.Cluster
 	feed      *eventFeed
 	headroom  *headroomWorker
+	drainable *drainableWorker
 	metrics   *metrics
 	clock     clock.PassiveClock
 	options   Options
@@ -146,10 +143,7 @@ func nodeOf(e state.Event) runtime.Object {
 // from the API server: if it relied on a stale cache, a setting might stay on its node forever.
 // `verify` is true if the API server shows settings of the pool that the model does not contain.
 func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (held func(setting.Key) bool, verify bool, err error) {
-	wanted := sets.New[setting.Key]()
-	for s := range setting.Desired(pool) {
-		wanted.Insert(s)
-	}
+	wanted := plan.WantedKeys(pool)
 	deleting := !pool.DeletionTimestamp.IsZero()
 	releases := deleting && v.OwnedNodes == 0
 	for s := range setting.Managed(pool) {
@@ -252,8 +246,12 @@ func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.
 	pace := plan.Pace{Share: r.options.NoExecuteShare, MinDuration: r.options.NoExecuteInterval, MaxDuration: max(plan.MaxEvictionDuration, r.options.NoExecuteInterval)}
 	nodes, members, total := r.cluster.Evictions(pool.Name, pace.MaxDuration, now)
 	next, again := plan.NextEvictions(nodes, members, total, pace, now)
-	if v.EvictionPending > 0 || len(next) > 0 {
-		held, again, err := r.heldBack(ctx, len(next) > 0, now)
+	if v.EvictionPending > 0 || v.Emptying > 0 || len(next) > 0 {
+		live := r.freezes.LiveAnywhere
+		if len(next) == 0 {
+			live = nil
+		}
+		held, again, err := heldBack(ctx, r.freezes, live, now)
 		switch {
 		case err != nil:
 			return 0, err
@@ -262,36 +260,39 @@ func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.
 			return again, nil
 		}
 	}
+	if len(next) == 0 {
+		return again, nil
+	}
+	emptied := sets.New[string]()
+	for _, n := range nodes {
+		if n.AffectedPods == 0 {
+			emptied.Insert(n.Node)
+		}
+	}
+	r.feed.push(r.cluster.AllowEvictions(pool.Name, next, emptied, now))
+	closed := []string{}
+	if plan.EvictsWithinBudgets(pool) {
+		closed = slices.DeleteFunc(slices.Clone(next), emptied.Has)
+		next = slices.DeleteFunc(next, func(node string) bool { return !emptied.Has(node) })
+	}
 	if len(next) > 0 {
-		r.feed.push(r.cluster.AllowEvictions(pool.Name, next))
 		r.recorder.Eventf(pool, nil, corev1.EventTypeNormal, tidekeeperv1.EventEvictingPods, "Taint",
 			"adding a NoExecute taint to %s", state.FormatNodes(next))
 	}
+	if len(closed) > 0 {
+		r.recorder.Eventf(pool, nil, corev1.EventTypeNormal, tidekeeperv1.EventEvictingPods, "Evict",
+			"emptying %s within budgets, to add a NoExecute taint", state.FormatNodes(closed))
+	}
 	return again, nil
-}
-
-// heldBack returns the freeze in force, or nil if there is none, and the time after which to check
-// again. If `live` is set, because taints are about to be added, it queries the API server in
-// addition to the cache.
-func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time) (held *period.Period, again time.Duration, err error) {
-	if held, err = r.freezes.Anywhere(ctx); held != nil || err != nil || !live {
-		again = freezeInterval
-	} else if held, err = r.freezes.LiveAnywhere(ctx); held != nil {
-		// If the freeze is lifted before the cache shows it, no event follows. The pool is
-		// therefore checked again soon.
-		again = freeze.SharedFor
-	}
-	if held != nil {
-		again = min(again, held.Until.Sub(now))
-	}
-	return held, again, err
 }
 
 // writeStatus writes the status if it has changed and if the minimum interval since the last write
 // has passed.
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
-	status := newStatus(pool, v, notOwned, r.headroom.condition(pool), plan.ManagedKeys(pool, held), now)
+	status := newStatus(pool, v, notOwned, asked{
+		tidekeeperv1.ConditionHeadroom: r.headroom.condition(pool), tidekeeperv1.ConditionDrainable: r.drainable.condition(pool),
+	}, plan.ManagedKeys(pool, held), now)
 	write, again := whenToWrite(&pool.Status, &status, v.StatusWritten, now, r.options.StatusInterval)
 	if !write {
 		return again, nil

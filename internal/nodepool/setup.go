@@ -5,8 +5,10 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/utils/clock"
@@ -21,13 +23,14 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// SetupWithManager adds two controllers to the manager: "nodepool" reconciles pools, and
-// "nodepool-node" reconciles nodes. The manager's cache must have informers for NodePools, Nodes,
-// Pods and RuntimeClasses.
+// SetupWithManager adds three controllers to the manager: "nodepool" reconciles pools,
+// "nodepool-node" reconciles nodes, and "nodepool-emptying" evicts pods from nodes. The manager's
+// cache must have informers for NodePools, Nodes, Pods, RuntimeClasses and PodDisruptionBudgets.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) error {
 	cluster := state.NewCluster()
 	m, err := newMetrics(ctrlmetrics.Registry, cluster)
@@ -38,8 +41,15 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	if err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
-	headroom := &headroomWorker{cluster: cluster, feed: feed, clock: c}
+	headroom := newHeadroomWorker(cluster, feed, c)
 	if err := mgr.Add(headroom); err != nil {
+		return fmt.Errorf("node pools: %w", err)
+	}
+	drainable, err := newDrainableWorker(mgr, cluster, feed, c)
+	if err != nil {
+		return fmt.Errorf("node pools: %w", err)
+	}
+	if err := errors.Join(mgr.Add(drainable), ctrlmetrics.Registry.Register(drainableCollector{drainable})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	freezes := freeze.NewReader(mgr, c)
@@ -48,6 +58,22 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 		WatchesRawSource(feed.nodeSource()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.NodeConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()}).
 		Complete(retry.Conflicts(&nodeReconciler{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), frozen: freezes.RecentlyAnywhere, cluster: cluster, feed: feed, metrics: m, clock: c})); err != nil {
+		return fmt.Errorf("node pools: %w", err)
+	}
+	emptying := ctrl.NewControllerManagedBy(mgr).
+		Named("nodepool-emptying").
+		WatchesRawSource(feed.emptyingSource()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: emptyingConcurrency, RateLimiter: retry.Limiter[reconcile.Request]()})
+	if freezes.Watched() {
+		emptying.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(allEmptying(cluster)), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if err := emptying.Complete(retry.Conflicts(&emptyingReconciler{
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"),
+		cluster: cluster, feed: feed, metrics: m, clock: c, memories: newEmptyingMemories(), minDuration: options.NoExecuteInterval,
+		heldBack: func(ctx context.Context, now time.Time) (*period.Period, time.Duration, error) {
+			return heldBack(ctx, freezes, freezes.RecentlyAnywhere, now)
+		},
+	})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).
@@ -60,7 +86,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	}
 	if err := builder.Complete(retry.Conflicts(&poolReconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), freezes: freezes, recorder: mgr.GetEventRecorder("tidekeeper"),
-		cluster: cluster, feed: feed, headroom: headroom, metrics: m, clock: c, options: options,
+		cluster: cluster, feed: feed, headroom: headroom, drainable: drainable, metrics: m, clock: c, options: options,
 	})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
@@ -74,6 +100,17 @@ func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request 
 		return nil
 	}
 	return []reconcile.Request{requestFor(pool)}
+}
+
+// allEmptying returns a function that maps a Freeze to all nodes that are being emptied.
+func allEmptying(cluster *state.Cluster) handler.MapFunc {
+	return func(context.Context, client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, node := range cluster.Emptying.Nodes() {
+			requests = append(requests, requestFor(node))
+		}
+		return requests
+	}
 }
 
 // allPools returns a function that maps a Freeze to all pools, because a freeze may hold back any

@@ -4,6 +4,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,9 +27,9 @@ import (
 const urgentInterval = time.Second
 
 // newStatus returns the status that the pool should have. notOwned is the message about a
-// RuntimeClass that belongs to another owner, or "". headroom is the condition "Headroom", or nil
-// if the spec requires no headroom. now becomes the transition time of changed conditions.
-func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, headroom *metav1.Condition, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
+// RuntimeClass that belongs to another owner, or "". now becomes the transition time of changed
+// conditions.
+func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, answers asked, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
 		NodeCount:          int32(v.Nodes),
@@ -47,7 +48,10 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 		Conditions:         slices.Clone(pool.Status.Conditions),
 	}
 	if v.HeldBackBy != "" {
-		status.HeldBackNodes = int32(v.EvictionPending)
+		status.HeldBackNodes = int32(v.EvictionPending + v.Emptying)
+	}
+	if v.Emptying > 0 {
+		status.Emptying = &tidekeeperv1.EmptyingStatus{Nodes: int32(v.Emptying), BlockedNodes: int32(v.Blocked), Blocked: v.LongestBlocked}
 	}
 	set := func(conditionType string, is metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -78,12 +82,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionReconciling)
 	}
-	if headroom != nil {
-		headroom.LastTransitionTime = metav1.NewTime(now)
-		meta.SetStatusCondition(&status.Conditions, *headroom)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionHeadroom)
-	}
+	answers.setIn(&status, now)
 	return status
 }
 
@@ -120,13 +119,8 @@ func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned strin
 		return health{stalled: true, reason: tidekeeperv1.ReasonNodePatchRefused, message: blockedMessage(v)}
 	case v.Conflicted > 0:
 		return health{stalled: true, reason: tidekeeperv1.ReasonConflicted, message: conflictMessage(v)}
-	case v.EvictionPending > 0 && v.HeldBackBy != "":
-		return health{reason: tidekeeperv1.ReasonOutOfSync,
-			message: fmt.Sprintf("%s; %d of them %s for %s", outOfSyncMessage(v), v.EvictionPending, plural(v.EvictionPending, "waits", "wait"), v.HeldBackBy)}
-	case v.EvictionPending > 0:
-		return health{reason: tidekeeperv1.ReasonOutOfSync,
-			message: fmt.Sprintf("%s; %d of them %s for a turn to get a NoExecute taint",
-				outOfSyncMessage(v), v.EvictionPending, plural(v.EvictionPending, "waits", "wait"))}
+	case v.Blocked > 0:
+		return health{reason: tidekeeperv1.ReasonEvictionBlocked, message: outOfSyncMessage(v)}
 	case v.Outdated > 0:
 		return health{reason: tidekeeperv1.ReasonOutOfSync, message: outOfSyncMessage(v)}
 	case v.Nodes == 0:
@@ -141,8 +135,22 @@ func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned strin
 	}
 }
 
+// outOfSyncMessage says how many nodes do not match the pool's spec, and what they wait for.
 func outOfSyncMessage(v *state.PoolSnapshot) string {
-	return fmt.Sprintf("%d of %s %s not match the pool's spec yet", v.Outdated, nodeCount(v.Nodes), plural(v.Outdated, "does", "do"))
+	message := fmt.Sprintf("%d of %s %s not match the pool's spec yet", v.Outdated, nodeCount(v.Nodes), plural(v.Outdated, "does", "do"))
+	if v.EvictionPending > 0 {
+		message += fmt.Sprintf("; %d of them %s for %s", v.EvictionPending, plural(v.EvictionPending, "waits", "wait"), cmp.Or(v.HeldBackBy, "a turn to get a NoExecute taint"))
+	}
+	if v.Emptying > 0 {
+		message += fmt.Sprintf("; %d of them %s being emptied within budgets", v.Emptying, plural(v.Emptying, "is", "are"))
+		if v.HeldBackBy != "" {
+			message += ", held back by " + v.HeldBackBy
+		}
+	}
+	if b := v.LongestBlocked; b != nil {
+		message += "; " + blockedNodeMessage(b.Node, b.Pods, b.Pod, b.Message)
+	}
+	return message
 }
 
 func nodeCount(n int) string {

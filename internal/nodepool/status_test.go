@@ -65,6 +65,26 @@ func TestConditions(t *testing.T) {
 			message: "2 of 3 nodes do not match the pool's spec yet; 1 of them waits for a turn to get a NoExecute taint",
 		},
 		{
+			name:    "nodes are being emptied within budgets, and others wait",
+			view:    state.PoolSnapshot{Nodes: 5, Ready: 5, Outdated: 4, EvictionPending: 1, Emptying: 3},
+			want:    map[string]string{"Ready": "False/OutOfSync", "Reconciling": "True/OutOfSync", "Conflicted": "False/NoConflict"},
+			message: "4 of 5 nodes do not match the pool's spec yet; 1 of them waits for a turn to get a NoExecute taint; 3 of them are being emptied within budgets",
+		},
+		{
+			name:    "a freeze holds them back",
+			view:    state.PoolSnapshot{Nodes: 5, Ready: 5, Outdated: 2, EvictionPending: 1, Emptying: 1, HeldBackBy: "Freeze sale"},
+			want:    map[string]string{"Ready": "False/OutOfSync", "Reconciling": "True/OutOfSync", "Conflicted": "False/NoConflict"},
+			message: "2 of 5 nodes do not match the pool's spec yet; 1 of them waits for Freeze sale; 1 of them is being emptied within budgets, held back by Freeze sale",
+		},
+		{
+			name: "a node cannot be emptied",
+			view: state.PoolSnapshot{Nodes: 5, Ready: 5, Outdated: 2, Emptying: 2, Blocked: 1, LongestBlocked: &tidekeeperv1.BlockedNode{
+				Node: "n1", Pods: 2, Pod: "shop/web-1", Message: "no disruption allowed",
+			}},
+			want:    map[string]string{"Ready": "False/EvictionBlocked", "Reconciling": "True/EvictionBlocked", "Conflicted": "False/NoConflict"},
+			message: "2 of 5 nodes do not match the pool's spec yet; 2 of them are being emptied within budgets; node n1 cannot be emptied within budgets: 2 pods are left, for instance shop/web-1: no disruption allowed",
+		},
+		{
 			name:    "a node cannot be patched for the pool",
 			view:    state.PoolSnapshot{Nodes: 3, Ready: 3, Outdated: 1, Refused: 1, RefusedNode: "n", RefusedReason: "no: never"},
 			want:    map[string]string{"Ready": "False/NodePatchRefused", "Stalled": "True/NodePatchRefused", "Reconciling": "True/NodePatchRefused", "Conflicted": "False/NoConflict"},

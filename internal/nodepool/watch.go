@@ -25,9 +25,12 @@ import (
 // change of the pool's members is queued after poolDelay, and a change of its utilization after
 // utilizationDelay. An edit of the pool is queued immediately, because nodes wait until the status
 // lists the keys of the new settings.
+//
+// emptyingDelay does the same for a node that is being emptied, whose pods leave one after the other.
 const (
 	poolDelay        = 20 * time.Millisecond
 	utilizationDelay = 250 * time.Millisecond
+	emptyingDelay    = 100 * time.Millisecond
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -39,8 +42,8 @@ type eventFeed struct {
 	cluster       *state.Cluster
 	registrations []toolscache.ResourceEventHandlerRegistration
 
-	mu           sync.Mutex
-	nodes, pools queue
+	mu                     sync.Mutex
+	nodes, emptying, pools queue
 }
 
 // newEventFeed returns a feed and registers its handlers with the cache's informers.
@@ -74,6 +77,11 @@ func (f *eventFeed) push(dirty state.Dirty) {
 	if f.nodes != nil {
 		for name := range dirty.Nodes {
 			f.nodes.Add(requestFor(name))
+		}
+	}
+	if f.emptying != nil {
+		for name := range dirty.Emptying {
+			f.emptying.AddAfter(requestFor(name), emptyingDelay)
 		}
 	}
 	if f.pools != nil {
@@ -124,6 +132,9 @@ func (s feedSource) WaitForSync(ctx context.Context) error {
 
 // nodeSource returns the source for the node controller.
 func (f *eventFeed) nodeSource() feedSource { return feedSource{f, &f.nodes} }
+
+// emptyingSource returns the source for the controller that empties nodes.
+func (f *eventFeed) emptyingSource() feedSource { return feedSource{f, &f.emptying} }
 
 // poolSource returns the source for the pool controller.
 func (f *eventFeed) poolSource() feedSource { return feedSource{f, &f.pools} }

@@ -5,14 +5,8 @@ package restart
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// Values of the eviction counter's label "result".
-const (
-	evictionAccepted = "Accepted"
-	evictionRefused  = "Refused"
-	evictionGone     = "Gone"
-	evictionError    = "Error"
+	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
 )
 
 // evictionMetrics holds the metrics of restarts that evict pods.
@@ -35,10 +29,12 @@ func newEvictionMetrics(refused func() float64) *evictionMetrics {
 		}, refused),
 	}
 	// Initialize all series to 0. Otherwise rate() would not show the first eviction of a series.
-	for _, result := range []string{evictionAccepted, evictionRefused, evictionGone, evictionError} {
-		m.results.WithLabelValues(result)
+	for _, result := range eviction.Results {
+		m.results.WithLabelValues(string(result))
 	}
 	return m
 }
 
-func (m *evictionMetrics) count(result string) { m.results.WithLabelValues(result).Inc() }
+func (m *evictionMetrics) count(result eviction.Result) {
+	m.results.WithLabelValues(string(result)).Inc()
+}

@@ -4,14 +4,12 @@
 package restart
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
@@ -29,10 +28,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
-
-// evictTimeout is the time limit of an eviction request. Without it, client-go would retry longer
-// while the API server has not observed a PodDisruptionBudget yet.
-const evictTimeout = 5 * time.Second
 
 // look reads the pods of a workload from the API server. With pods from a stale cache, more pods
 // could be evicted than may be unavailable.
@@ -115,51 +110,14 @@ func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *
 }
 
 // evictPod evicts a pod, identified by its UID. If the eviction is rejected, it returns the reason
-// as refusal.
+// as refusal. A pod that is gone counts as evicted: the next read of the pods shows it.
 func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
-	defer cancel()
-	about := metav1.ObjectMeta{Namespace: namespace, Name: pod.Name}
-	err = e.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: about}, &policyv1.Eviction{
-		ObjectMeta: about, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
-	})
-	switch {
-	case err == nil:
-		e.metrics.count(evictionAccepted)
-		return "", nil
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The pod was deleted, or another pod now has its name. The next read of the pods shows the
-		// change.
-		e.metrics.count(evictionGone)
-		return "", nil
+	result, refusal, err := eviction.Evict(ctx, e.client, types.NamespacedName{Namespace: namespace, Name: pod.Name}, pod.UID)
+	e.metrics.count(result)
+	if refusal != "" {
+		refusal = text.Shorten("an eviction is refused: "+refusal, tidekeeperv1.MaxRefusalLength)
 	}
-	if why := refusalOf(err); why != "" {
-		e.metrics.count(evictionRefused)
-		return text.Shorten("an eviction is refused: "+why, tidekeeperv1.MaxRefusalLength), nil
-	}
-	e.metrics.count(evictionError)
-	return "", fmt.Errorf("evict pod %s: %w", pod.Name, err)
-}
-
-// refusalOf returns the reason if the API server rejected an eviction and will reject it until a
-// pod or budget changes. It returns "" for any other error.
-func refusalOf(err error) string {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
-		return ""
-	}
-	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
-		return cmp.Or(cause.Message, status.Status().Message)
-	}
-	switch status.Status().Reason {
-	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
-		return status.Status().Message
-	case metav1.StatusReasonUnknown:
-		// The API server returns this error if several PodDisruptionBudgets select the pod.
-		return status.Status().Message
-	default:
-		return ""
-	}
+	return refusal, err
 }
 
 // recheckVersion returns a conflict if the ScheduledRestart has changed since the decision.

@@ -15,8 +15,11 @@ const ellipsis = "…"
 // Shorten returns the given string if it has at most limit bytes. Otherwise it returns the
 // beginning of the string and an ellipsis, at most limit bytes in total. The result is valid UTF-8.
 func Shorten(text string, limit int) string {
-	// The string may be megabytes long, so only its beginning is processed.
 	long := len(text) > limit
+	if !long && utf8.ValidString(text) {
+		return text // Most strings are short and valid, and this check is fast.
+	}
+	// The string may be megabytes long, so only its beginning is processed.
 	if long {
 		text = text[:limit]
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/drain"
 )
@@ -72,4 +73,20 @@ func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
 		})
 	}
 	drain.Sort(n.Blockers)
+}
+
+// KeepsFromMaintenance returns the reason why the pods of a node keep its drain from beginning: a pod
+// that no controller creates again, or that has no place elsewhere. It returns nil if there is none,
+// or if the spec of the NodeMaintenance allows it.
+func (r *Room) KeepsFromMaintenance(m *tidekeeperv1.NodeMaintenance, world *drain.World, node string, now time.Time) *Status {
+	for _, of := range r.Blockers(world, []string{node}, now) {
+		for _, b := range of.Blockers {
+			unmanaged := b.Reason == drain.NoController && m.Spec.UnmanagedPods != tidekeeperv1.UnmanagedPodsEvict
+			homeless := b.Reason == drain.NoPlace && (m.Spec.RequirePlace == nil || *m.Spec.RequirePlace)
+			if unmanaged || homeless {
+				return &Status{Reason: string(b.Reason), Message: b.Namespace + "/" + b.Workload + ": " + b.Message}
+			}
+		}
+	}
+	return nil
 }

@@ -16,6 +16,8 @@
 //   - manager.go, manager_settings.go: the leader, its settings, and evidence of a missing manager
 //   - room.go, room_text.go: copies of a pod that fit, losses of nodes, and pending pods
 //   - blockers.go: the pods that block draining nodes
+//   - maintenance.go, maintenance_round.go, maintenance_detail.go: summaries of
+//     NodeMaintenances, and the nodes of a round with what they wait for
 //   - used.go: the measured usage of nodes
 //   - gates.go: the gates that determine whether a restart would start now
 //   - freeze.go: Freezes that have not ended

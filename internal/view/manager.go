@@ -16,6 +16,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // observeWithin is the time after which an unobserved change is evidence that no manager is
@@ -30,10 +31,19 @@ type Manager struct {
 	// Namespace is the lease's namespace. It is empty if there is no lease, as with a manager
 	// without leader election.
 	Namespace string
+	// Since is the time since which the leader has led; zero if it is unknown, or without a leader.
+	Since time.Time
 	// Problem explains why there is no leader.
 	Problem string
-	// Published maps flag names to the values that the manager published in its lease.
+	// Published maps flag names to the values that the manager published in its lease. It also says
+	// which controllers the manager runs.
 	Published map[string]string
+}
+
+// NotRunning reports whether the leader is known not to run the controller with the given name. It
+// returns false if there is no leader, or if it is not known which controllers the leader runs.
+func (m *Manager) NotRunning(controller string) bool {
+	return m.Leader != "" && len(m.Published) > 0 && m.Published[lease.RunsSetting(controller)] != "true"
 }
 
 // ManagerOf returns the state of the manager. The parameter leases lists the manager's leases in
@@ -45,7 +55,11 @@ func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 		l := &leases[i]
 		leader, err := lease.Leader(l, now)
 		if err == nil {
-			return Manager{Leader: leader, Namespace: l.Namespace, Published: lease.Settings(l)}
+			m := Manager{Leader: leader, Namespace: l.Namespace, Published: lease.Settings(l)}
+			if acquired := l.Spec.AcquireTime; acquired != nil {
+				m.Since = acquired.Time
+			}
+			return m
 		}
 		at := l.CreationTimestamp.Time
 		if l.Spec.RenewTime != nil {
@@ -149,17 +163,12 @@ func idle(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Status.Active == nil && !r.Spec.Suspend && ready != nil && ready.Reason == tidekeeperv1.ReasonScheduled
 }
 
-// changed returns the time of the object's last change, ignoring changes of subresources such as
-// status.
+// changed returns the time of the object's last change or of its deletion, ignoring changes of
+// subresources such as status.
 func changed(o metav1.Object) time.Time {
-	at := o.GetCreationTimestamp().Time
+	at := workload.ChangedAt(o)
 	if d := o.GetDeletionTimestamp(); d != nil && d.After(at) {
 		at = d.Time
-	}
-	for _, f := range o.GetManagedFields() {
-		if f.Subresource == "" && f.Time != nil && f.Time.After(at) {
-			at = f.Time.Time
-		}
 	}
 	return at
 }
@@ -187,4 +196,13 @@ func Outdated(m Manager, u Unobserved, now time.Time) string {
 	default:
 		return u.Message(now)
 	}
+}
+
+// LeadingSince returns the time since which the manager that makes the next decisions has led, or
+// zero if it is unknown. If no manager is running, a manager is assumed to start now.
+func LeadingSince(m Manager, u Unobserved, now time.Time) time.Time {
+	if Outdated(m, u, now) != "" {
+		return now
+	}
+	return m.Since
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 func TestOutdated(t *testing.T) {
@@ -64,6 +65,32 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
+// TestLeadingSince checks that a leader leads since it acquired its lease, and that a manager is
+// assumed to start now if none is running.
+func TestLeadingSince(t *testing.T) {
+	acquired, renewed := &metav1.MicroTime{Time: noon.Add(-time.Hour)}, func(ago time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: noon.Add(-ago)} }
+	lease := func(spec coordinationv1.LeaseSpec) []coordinationv1.Lease {
+		spec.HolderIdentity, spec.LeaseDurationSeconds = new("a"), new(int32(15))
+		return []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "tidekeeper"}, Spec: spec}}
+	}
+	for _, tt := range []struct {
+		name   string
+		leases []coordinationv1.Lease
+		lost   int
+		want   time.Time
+	}{
+		{"a leader", lease(coordinationv1.LeaseSpec{AcquireTime: acquired, RenewTime: renewed(time.Second)}), 0, acquired.Time},
+		{"a leader, and since when is unknown", lease(coordinationv1.LeaseSpec{RenewTime: renewed(time.Second)}), 0, time.Time{}},
+		{"none leads", lease(coordinationv1.LeaseSpec{AcquireTime: acquired, RenewTime: renewed(time.Hour)}), 0, noon},
+		{"no lease, and a tick that no manager has observed", nil, 1, noon},
+		{"no lease, and nothing that waits", nil, 0, time.Time{}},
+	} {
+		if got := LeadingSince(ManagerOf(tt.leases, noon), Unobserved{Count: tt.lost, Oldest: "ScheduledRestart web", Since: noon.Add(-time.Minute)}, noon); !got.Equal(tt.want) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestUnobservedRestarts checks that, without a lease, an unobserved edit, request or tick of a
 // ScheduledRestart is evidence that no manager is running. A tick or request that the status
 // reports as waiting is no evidence.
@@ -110,6 +137,33 @@ func TestUnobservedRestarts(t *testing.T) {
 		u.AddRestart(&r, noon)
 		if got := u.Message(noon); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestNotRunning checks that a controller is reported as not running only if the leader is known not to
+// run it.
+func TestNotRunning(t *testing.T) {
+	publishes := func(holder string, settings map[string]string) Manager {
+		held := coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Labels: lease.Labels("a", settings)},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: &metav1.MicroTime{Time: noon}},
+		}
+		return ManagerOf([]coordinationv1.Lease{held}, noon)
+	}
+	for name, tc := range map[string]struct {
+		manager Manager
+		want    bool
+	}{
+		"there is no lease":                {Manager{}, false},
+		"it runs":                          {publishes("a", map[string]string{lease.RunsSetting("node-maintenance"): "true"}), false},
+		"others run":                       {publishes("a", map[string]string{lease.RunsSetting("nodepool"): "true"}), true},
+		"a manager of before":              {publishes("a", map[string]string{"max-concurrent-restarts": "2"}), true},
+		"a manager that publishes nothing": {publishes("b", map[string]string{lease.RunsSetting("nodepool"): "true"}), false},
+		"no manager leads":                 {publishes("", map[string]string{lease.RunsSetting("nodepool"): "true"}), false},
+	} {
+		if got := tc.manager.NotRunning("node-maintenance"); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
 }

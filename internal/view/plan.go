@@ -6,6 +6,7 @@ package view
 import (
 	"slices"
 
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
@@ -15,6 +16,9 @@ type Plan struct {
 	Nodes []preview.Node `json:"nodes"`
 	// Pods lists the affected pods. It is null if the user is not allowed to list pods.
 	Pods []preview.Pod `json:"pods"`
+	// Blockers lists the PodDisruptionBudgets that do not allow evictions within budgets now. It is
+	// empty if the user is not allowed to list them.
+	Blockers []drain.Blocker `json:"blockers,omitempty"`
 }
 
 // Actions on a pool in a plan.
@@ -54,6 +58,7 @@ type PlanCounts struct {
 	ConflictsBegin, ConflictsEnd int
 	NeverSettle                  int
 	Evicted, EvictedFrom         int // number of evicted pods, and of the nodes that they leave
+	WithinBudgets                int // number of the evicted pods that leave within their budgets
 	NotReschedulable             int
 	NotRecreatable               int
 }
@@ -77,6 +82,9 @@ func (p *Plan) Counts() PlanCounts {
 		case preview.OutcomeEvicted:
 			c.Evicted++
 			from[pod.Node] = true
+			if pod.WithinBudgets {
+				c.WithinBudgets++
+			}
 		case preview.OutcomeNotRecreatable:
 			c.NotRecreatable++
 		default:

@@ -28,7 +28,9 @@ type Pool struct {
 	// LargestFits lists the largest pods that could start now, according to the pool's status.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits,omitempty"`
 	// Headroom is the pool's condition Headroom. It is nil if the pool lacks the condition.
-	Headroom   *Status   `json:"headroom,omitempty"`
+	Headroom *Status `json:"headroom,omitempty"`
+	// Drainable is the pool's condition Drainable. It is nil if the pool lacks the condition.
+	Drainable  *Status   `json:"drainable,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
 	Conflicted bool      `json:"conflicted"`
 	Created    time.Time `json:"created"`
@@ -73,21 +75,27 @@ func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionConflicted); c != nil && c.Status == metav1.ConditionTrue {
 		shown.Conflicted, shown.Conflict = true, c.Message
 	}
-	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionHeadroom); c != nil {
-		shown.Headroom = &Status{Reason: c.Reason, Message: c.Message, Severity: severityOfHeadroom(c.Status)}
-	}
+	shown.Headroom = answerOf(p, tidekeeperv1.ConditionHeadroom, Bad)
+	// The pods of a pool run well although they would not leave their nodes.
+	shown.Drainable = answerOf(p, tidekeeperv1.ConditionDrainable, Warning)
 	return shown
 }
 
-func severityOfHeadroom(is metav1.ConditionStatus) Severity {
-	switch is {
-	case metav1.ConditionTrue:
-		return Good
-	case metav1.ConditionFalse:
-		return Bad
-	default:
-		return Neutral
+// answerOf returns a condition that a pool has only if its spec asks for it, or nil if the pool
+// lacks the condition. no is the severity of the status False.
+func answerOf(p *tidekeeperv1.NodePool, conditionType string, no Severity) *Status {
+	c := meta.FindStatusCondition(p.Status.Conditions, conditionType)
+	if c == nil {
+		return nil
 	}
+	s := &Status{Reason: c.Reason, Message: c.Message, Severity: Neutral}
+	switch c.Status {
+	case metav1.ConditionTrue:
+		s.Severity = Good
+	case metav1.ConditionFalse:
+		s.Severity = no
+	}
+	return s
 }
 
 // LevelsOf combines each resource's percentage and amounts. The levels are sorted by resource name.
@@ -124,16 +132,16 @@ func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	return s
 }
 
-// deletingStatus returns the status of a pool that is being deleted. Its message states when the
-// deletion began, and why it waits.
-func deletingStatus(p *tidekeeperv1.NodePool, ready *metav1.Condition, now time.Time) Status {
+// deletingStatus returns the status of an object that is being deleted. Its message states when the
+// deletion began, and why it waits. ready is the condition Ready of the object, or nil.
+func deletingStatus(o metav1.Object, ready *metav1.Condition, now time.Time) Status {
 	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
-	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(p.DeletionTimestamp.Time))))
+	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(o.GetDeletionTimestamp().Time))))
 	switch {
 	case ready != nil && ready.Reason == tidekeeperv1.ReasonDeleting:
 		s.Message += ": " + ready.Message
-	case len(p.Finalizers) > 0:
-		s.Message += ", waiting for the " + oneOrMore(len(p.Finalizers), "finalizer") + " " + strings.Join(p.Finalizers, ", ") + "; is a manager running?"
+	case len(o.GetFinalizers()) > 0:
+		s.Message += ", waiting for the " + oneOrMore(len(o.GetFinalizers()), "finalizer") + " " + strings.Join(o.GetFinalizers(), ", ") + "; is a manager running?"
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
@@ -50,6 +51,9 @@ type Member struct {
 	Ready  bool     `json:"ready"`
 	Levels []Level  `json:"levels"` // empty if the user is not allowed to list pods
 	Lacks  []string `json:"lacks"`  // settings in the pool's spec that are missing from the node
+	// ClosedSince is the time at which the pool closed the node to empty it within budgets. It is
+	// nil if the node is not being emptied.
+	ClosedSince *metav1.Time `json:"closedSince,omitempty"`
 }
 
 // PoolFacts holds the objects from which a PoolDetail is computed.
@@ -127,7 +131,7 @@ func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy)
 }
 
 func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member {
-	m := Member{Name: node.Name, Ready: nodes.IsReady(node), Lacks: missingSettings(f.Pool, node), Levels: []Level{}}
+	m := Member{Name: node.Name, Ready: nodes.IsReady(node), Lacks: missingSettings(f.Pool, node), ClosedSince: closedSince(f.Pool, node), Levels: []Level{}}
 	if cluster != nil {
 		requested, percent := cluster.Members([]string{node.Name}).Utilization()
 		m.Levels = LevelsOf(percent, requested, node.Status.Allocatable)

@@ -9,8 +9,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
@@ -43,4 +45,15 @@ func missingSettings(p *tidekeeperv1.NodePool, node *corev1.Node) []string {
 		texts = append(texts, key.String())
 	}
 	return texts
+}
+
+// closedSince returns the time at which the pool closed the node to empty it within budgets, or nil
+// if it is not being emptied.
+func closedSince(p *tidekeeperv1.NodePool, node *corev1.Node) (first *metav1.Time) {
+	for _, since := range ownership.ParseClosed(node.Annotations[tidekeeperv1.OwnershipAnnotation])[p.Name] {
+		if first == nil || since.Before(first.Time) {
+			first = &metav1.Time{Time: since}
+		}
+	}
+	return first
 }

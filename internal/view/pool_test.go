@@ -43,3 +43,25 @@ func TestDeletingPool(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswersOfPools checks the severity of the conditions that a pool has only if its spec asks. A
+// pool whose nodes cannot be drained works well.
+func TestAnswersOfPools(t *testing.T) {
+	for _, tt := range []struct {
+		is                  metav1.ConditionStatus
+		headroom, drainable Severity
+	}{{metav1.ConditionTrue, Good, Good}, {metav1.ConditionFalse, Bad, Warning}, {metav1.ConditionUnknown, Neutral, Neutral}} {
+		pool := &tidekeeperv1.NodePool{}
+		for _, name := range []string{"Headroom", "Drainable"} {
+			pool.Status.Conditions = append(pool.Status.Conditions, metav1.Condition{Type: name, Status: tt.is, Reason: name + "Reason", Message: "why"})
+		}
+		shown := PoolOf(pool, noon)
+		want := []*Status{{Reason: "HeadroomReason", Message: "why", Severity: tt.headroom}, {Reason: "DrainableReason", Message: "why", Severity: tt.drainable}}
+		if diff := cmp.Diff(want, []*Status{shown.Headroom, shown.Drainable}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.is, diff)
+		}
+	}
+	if shown := PoolOf(&tidekeeperv1.NodePool{}, noon); shown.Headroom != nil || shown.Drainable != nil {
+		t.Errorf("a pool that does not ask has %+v", shown)
+	}
+}

@@ -39,13 +39,20 @@ func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return s
 }
 
-// keepExceeded returns the condition "Progressing", without its message, if the Deployment has
-// exceeded its progress deadline. If it has not, keepExceeded returns nil.
-func keepExceeded(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
+// keepProgress returns the condition "Progressing" of a rollout in progress: the time of the last
+// progress, and the reason if the Deployment has exceeded its progress deadline. It returns nil if the
+// last rollout is complete.
+func keepProgress(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	for i := range conditions {
-		if c := &conditions[i]; c.Type == appsv1.DeploymentProgressing && c.Reason == deploymentExceeded {
-			return []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: deploymentExceeded}}
+		c := &conditions[i]
+		if c.Type != appsv1.DeploymentProgressing || c.Reason == deploymentAvailable {
+			continue
 		}
+		kept := appsv1.DeploymentCondition{Type: c.Type, LastUpdateTime: c.LastUpdateTime}
+		if c.Reason == deploymentExceeded {
+			kept.Reason = deploymentExceeded
+		}
+		return []appsv1.DeploymentCondition{kept}
 	}
 	return nil
 }

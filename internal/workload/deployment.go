@@ -20,7 +20,7 @@ var Deployment = &Kind{
 	Trim: typed(func(d *appsv1.Deployment) {
 		trimTemplate(&d.Spec.Template)
 		d.Spec.Selector = boundSelector(d.Spec.Selector)
-		d.Status.Conditions = keepExceeded(d.Status.Conditions)
+		d.Status.Conditions = keepProgress(d.Status.Conditions)
 	}),
 	MarksPods:         true,
 	TemplateHashLabel: appsv1.DefaultDeploymentUniqueLabelKey,

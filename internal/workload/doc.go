@@ -10,6 +10,7 @@
 //	workload.go     the type Kind, an adapter
 //	kinds.go        the list of all kinds
 //	state.go        the part of a workload's state that restarts depend on
+//	progress.go     when a rollout last made progress
 //	template.go     code shared by the kinds of the API group apps
 //	config.go       the ConfigMaps and Secrets that a workload's pods use
 //	bounds.go       limits for the fields of a workload that the cache keeps

@@ -57,7 +57,7 @@ func TestNoManagerLeads(t *testing.T) {
 
 	// Without a lease or objects, nothing shows whether a manager is running.
 	wants("nothing", 0, map[string]string{
-		"kinds": "ok: the cluster serves NodePool, ScheduledRestart and Freeze", "manager": "unknown: there is no lease tidekeeper: .*", "nodepools": "ok: there are none", "scheduledrestarts": "ok: there are none",
+		"kinds": "ok: the cluster serves NodePool, ScheduledRestart, Freeze and NodeMaintenance", "manager": "unknown: there is no lease tidekeeper: .*", "nodepools": "ok: there are none", "scheduledrestarts": "ok: there are none", "nodemaintenances": "ok: there are none",
 		"your rights": "ok: you may use every command",
 	})
 
@@ -108,7 +108,7 @@ func TestNoManagerLeads(t *testing.T) {
 	found, code := checks(t, command{kubeconfig: nobody, args: []string{"check"}})
 	if code != 0 || !strings.HasPrefix(found["manager"], `unknown: leases.coordination.k8s.io "tidekeeper" is forbidden`) ||
 		!strings.HasPrefix(found["your rights"], "warning: you may not list NodePools (needed by pools); list nodes") ||
-		!strings.HasSuffix(found["your rights"], "; create Freezes (needed by freeze); delete Freezes (needed by thaw)") {
+		!strings.HasSuffix(found["your rights"], "; patch NodeMaintenances (needed by maintenance suspend, resume); patch nodes (needed by maintenance done)") {
 		t.Errorf("without rights: exit code %d, %q", code, found)
 	}
 }

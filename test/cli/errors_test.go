@@ -41,6 +41,13 @@ func TestErrors(t *testing.T) {
 		{"no log level", "", "pools -v=x", 1, `error: --v="x": must be a whole number: see kubectl tide pools --help`},
 		{"too much at once", "", "restarts forecast --restart-namespace-share 101", 1, "error: --restart-namespace-share=101: must be from 1 to 100"},
 		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not in the range 0 to 59`},
+		{"no such maintenance", "", "maintenance describe reboot", 3, `error: there is no NodeMaintenance "reboot"`},
+		{"no such maintenance, but a command", "", "maintenance forcast", 1, `error: unknown command "forcast" for "kubectl tide maintenance": did you mean forecast?`},
+		{"no maintenance", "", "maintenance suspend", 1, "error: name maintenances, or select them by -l or by --all: one of the three"},
+		{"no node", "", "maintenance done", 1, "error: kubectl tide maintenance done requires at least one NODE: see kubectl tide maintenance done --help"},
+		{"too long for a node", "", "maintenance forecast --per-node 8d", 1, `error: --per-node="8d": at most 7d`},
+		{"no dry run", "", "maintenance done a --dry-run=client", 1, "error: --dry-run=client: write none or server"},
+		{"another kind", "", "maintenance suspend pod/a", 1, `error: "pod/a" is not a NodeMaintenance: write NAME or nodemaintenance/NAME`},
 		{"no time zone", "/nowhere", "restarts explain @daily --time-zone CEST", 1, `error: unknown time zone "CEST": write a name from the IANA database`},
 		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is not a time: write 2027-03-26`},
 	} {
@@ -64,6 +71,7 @@ func TestCRDsMissing(t *testing.T) {
 		"restarts": "ScheduledRestart", "restarts -A": "ScheduledRestart", "check": "NodePool", "restarts next": "ScheduledRestart", "restarts forecast": "ScheduledRestart",
 		"restarts history web": "ScheduledRestart", "restarts now web": "ScheduledRestart",
 		"pools": "NodePool", "pools describe worker": "NodePool", "pools -w": "NodePool", "restarts -w": "ScheduledRestart",
+		"maintenance": "NodeMaintenance", "maintenance describe reboot": "NodeMaintenance", "maintenance forecast": "NodeMaintenance", "maintenance suspend reboot": "NodeMaintenance",
 		"pools plan --delete worker": "NodePool", "pools plan -f " + manifest(t, planned): "NodePool",
 	} {
 		framework.Eventually(t, "kubectl tide "+args, func() error {
@@ -80,6 +88,7 @@ func TestCRDsMissing(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range []string{"--help", "pools --help", "pools describe --help", "pools plan --help", "restarts --help", "restarts history --help", "restarts next --help", "restarts forecast --help", "restarts now --help",
+		"maintenance --help", "maintenance describe --help", "maintenance forecast --help", "maintenance suspend --help", "maintenance resume --help", "maintenance done --help",
 		"restarts suspend --help", "restarts resume --help", "restarts explain --help", "migrate --help", "completion --help",
 		"pods --help", "pods watch --help", "pods timeline --help", "pods slow --help"} {
 		out := tide(t, strings.Fields(args)...)

@@ -100,6 +100,7 @@ webhooks:
 // blockers. Pods that the command names must stay, or be harmed in the reported way and for the
 // reported reason; all other pods must leave the node.
 func TestPoolsBlockersComeTrue(t *testing.T) {
+	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "drain", 2, "--labels", "example.com/to-drain=true", "--allocatable=cpu=8,memory=16Gi,pods=50")
 	cluster.MustKubectl(t, "", "cordon", "drain-2")
 	blocked := []blockedWorkload{
@@ -190,6 +191,9 @@ spec:
 		t.Errorf("the table is\n%s", got.stdout)
 	}
 
+	askDrainable(t, "to-drain", "example.com/to-drain")
+	assertDrainableAgrees(t, manager, "to-drain")
+
 	// A drain without flags rejects the pods that need a flag.
 	out, err := cluster.Kubectl("", "drain", "drain-1", "--ignore-daemonsets")
 	refused := sets.New[string]()
@@ -226,6 +230,7 @@ spec:
 			t.Errorf("the drain does not say %q:\n%s", reason, out)
 		}
 	}
+	assertDrainableAgrees(t, manager, "to-drain")
 }
 
 // podsOn returns the test's pods on the given node, or on all nodes if `node` is empty.

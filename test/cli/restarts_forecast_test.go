@@ -44,19 +44,22 @@ func forecastOf(t *testing.T, r result) forecastJSON {
 // summary and the assumptions. The command simulates the restarts of all namespaces, but shows only
 // one namespace. Without the right to list all namespaces, it reports that.
 func TestRestartsForecast(t *testing.T) {
+	// The deadline of the tick is in the day of the forecast, at whatever time the test runs.
+	at := time.Now().UTC().Add(2 * time.Hour)
+	daily, hour := fmt.Sprintf("0 %d * * *", at.Hour()), at.Format("15")+":00"
 	for _, namespace := range []string{"fore-a", "fore-b"} {
 		aNamespace(t, namespace)
 		for _, name := range []string{"x", "y"} {
 			aDeployment(t, namespace, name)
-			aRestart(t, namespace, name, "0 3 * * *", nil)
+			aRestart(t, namespace, name, daily, nil)
 		}
 	}
-	aRestart(t, "fore-b", "none", "0 3 * * *", nil)
+	aRestart(t, "fore-b", "none", daily, nil)
 	run := func(kubeconfig, args string) result {
 		return command{kubeconfig: kubeconfig, args: append([]string{"restarts", "forecast"}, strings.Fields(args)...)}.run(t)
 	}
 	r := run("", "-n fore-a")
-	if r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, " 03:00        2        0         x, y\n\n2 restarts, from ") ||
+	if r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, " "+hour+"        2        0         x, y\n\n2 restarts, from ") ||
 		!strings.Contains(r.stdout, ". Nothing will be missed.\nAssumed: workloads stay as they are, --max-concurrent-restarts 20, --restart-namespace-share 50, --restart-slot-age 10m, 1m for 2 restarts ") {
 		t.Errorf("nothing is missed: %+v\n%s", r, r.stdout)
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // withWorkers returns the logged names of the controllers that have workers with
-// --controllers=*,pod-count. These are all defined controllers and nodepool's second controller,
+// --controllers=*,pod-count. These are all defined controllers and nodepool's other two controllers,
 // but not pod-startup, which does its work in an event handler.
 func withWorkers() []string {
-	names := []string{"nodepool-node"}
+	names := []string{"nodepool-node", "nodepool-emptying"}
 	for _, c := range manager.NewOptions().Definitions() {
 		if (!c.OffByDefault || c.Name == "pod-count") && c.Name != "pod-startup" {
 			names = append(names, c.Name)
@@ -118,7 +118,7 @@ func TestManager_OnlyChosenControllersWork(t *testing.T) {
 		{"pod-count", []string{"pods", "replicasets"}, []string{"replicasets"}},
 		{"restart-opt-in", workloads, []string{"scheduledrestarts"}},
 		{"scheduled-restart", workloads, []string{"deployments", "scheduledrestarts", "scheduledrestarts/status"}},
-		{"nodepool", []string{"nodepools", "nodes", "pods", "runtimeclasses"}, []string{"nodepools", "nodepools/status", "nodes", "runtimeclasses"}},
+		{"nodepool", []string{"nodepools", "nodes", "poddisruptionbudgets", "pods", "runtimeclasses"}, []string{"nodepools", "nodepools/status", "nodes", "runtimeclasses"}},
 	} {
 		t.Run(tt.controller, func(t *testing.T) {
 			audit := cluster.Audit(t, "tidekeeper/")

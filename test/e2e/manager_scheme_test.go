@@ -56,6 +56,7 @@ func TestManager_SchemeAndRESTMapper(t *testing.T) {
 		scope    meta.RESTScope
 	}{
 		{&tidekeeperv1.NodePool{}, ours, "NodePool", "nodepools", meta.RESTScopeRoot},
+		{&tidekeeperv1.NodeMaintenance{}, ours, "NodeMaintenance", "nodemaintenances", meta.RESTScopeRoot},
 		{&tidekeeperv1.ScheduledRestart{}, ours, "ScheduledRestart", "scheduledrestarts", meta.RESTScopeNamespace},
 		{&nodev1.RuntimeClass{}, nodev1.SchemeGroupVersion, "RuntimeClass", "runtimeclasses", meta.RESTScopeRoot},
 		{&corev1.Node{}, corev1.SchemeGroupVersion, "Node", "nodes", meta.RESTScopeRoot},
@@ -100,7 +101,8 @@ func TestManager_SchemeAndRESTMapper(t *testing.T) {
 		names[r.Name] = slices.Concat([]string{r.Kind, r.SingularName}, r.ShortNames)
 	}
 	if err := diff(map[string][]string{
-		"freezes": {"Freeze", "freeze"}, "freezes/status": {"Freeze", ""}, "nodepools": {"NodePool", "nodepool", "npool"}, "nodepools/status": {"NodePool", ""},
+		"freezes": {"Freeze", "freeze"}, "freezes/status": {"Freeze", ""}, "nodemaintenances": {"NodeMaintenance", "nodemaintenance", "nmaint"},
+		"nodemaintenances/status": {"NodeMaintenance", ""}, "nodepools": {"NodePool", "nodepool", "npool"}, "nodepools/status": {"NodePool", ""},
 		"scheduledrestarts": {"ScheduledRestart", "scheduledrestart", "srestart", "eru", "erus"}, "scheduledrestarts/status": {"ScheduledRestart", ""},
 	}, names); err != nil {
 		t.Errorf("discovery: %v", err)

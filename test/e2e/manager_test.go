@@ -31,7 +31,7 @@ func TestManager_OneWatchPerKind(t *testing.T) {
 		return diff(map[string]int{
 			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1, "replicasets": 1,
 			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1,
-			"customresourcedefinitions": 1, "freezes": 1, "namespaces": 1,
+			"customresourcedefinitions": 1, "freezes": 1, "namespaces": 1, "poddisruptionbudgets": 1,
 		}, open)
 	}
 	framework.Eventually(t, "every kind is watched once", once)

@@ -167,7 +167,7 @@ func TestNodePool_Columns(t *testing.T) {
 		{
 			args: []string{"get", "npool", "s07", "-o", "wide"},
 			want: [][]string{
-				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU", "MEMORY", "PODS", "AGE", "USABLE", "HEADROOM", "HANDLER", "MESSAGE"},
+				{"NAME", "STATUS", "NODECOUNT", "READY", "CPU", "MEMORY", "PODS", "AGE", "USABLE", "HEADROOM", "DRAINABLE", "HANDLER", "MESSAGE"},
 				{"s07", "Healthy", "2", "2", "2/8", "(25%)", "4/16Gi", "(25%)", "1/220", "(0%)", "AGE", "2", "runc"},
 			},
 		},

@@ -57,8 +57,39 @@ func TestNoExecuteIsBounded(t *testing.T) {
 
 // watchEmptying watches the nodes and pods of a pool. The returned function stops the watches and
 // returns the largest number of nodes that simultaneously had the pool's taint and a pod left to
-// evict. It merges the events of both watches in the order of the API server's writes.
+// evict.
 func watchEmptying(t *testing.T, pool string) func() int {
+	t.Helper()
+	events := watchNodesAndPods(t, pool)
+	return func() (most int) {
+		tainted, on := sets.New[string](), map[string]string{}
+		for _, event := range events() {
+			switch o := event.Object.(type) {
+			case *corev1.Node:
+				if len(shapeOfNode(o).Taints) > 0 {
+					tainted.Insert(o.Name)
+				}
+			case *corev1.Pod:
+				if on[o.Name] = o.Spec.NodeName; event.Type == watch.Deleted || o.Spec.NodeName == "" {
+					delete(on, o.Name)
+				}
+			}
+			losing := sets.New[string]()
+			for _, node := range on {
+				if tainted.Has(node) {
+					losing.Insert(node)
+				}
+			}
+			most = max(most, len(losing))
+		}
+		return most
+	}
+}
+
+// watchNodesAndPods watches the nodes of a pool, and the pods with the pool's name in the label app.
+// The returned function stops the watches and returns their events, in the order of the API server's
+// writes.
+func watchNodesAndPods(t *testing.T, pool string) func() []watch.Event {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {
@@ -99,31 +130,14 @@ func watchEmptying(t *testing.T, pool string) func() int {
 	follow(nodes, err)
 	pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + pool})
 	follow(pods, err)
-	return func() int {
+	return func() (events []watch.Event) {
 		cancel()
 		watches.Wait()
 		slices.SortStableFunc(all, func(a, b written) int { return cmp.Compare(a.version, b.version) })
-		tainted, on, most := sets.New[string](), map[string]string{}, 0
 		for _, w := range all {
-			switch o := w.event.Object.(type) {
-			case *corev1.Node:
-				if len(shapeOfNode(o).Taints) > 0 {
-					tainted.Insert(o.Name)
-				}
-			case *corev1.Pod:
-				if on[o.Name] = o.Spec.NodeName; w.event.Type == watch.Deleted || o.Spec.NodeName == "" {
-					delete(on, o.Name)
-				}
-			}
-			losing := sets.New[string]()
-			for _, node := range on {
-				if tainted.Has(node) {
-					losing.Insert(node)
-				}
-			}
-			most = max(most, len(losing))
+			events = append(events, w.event)
 		}
-		return most
+		return events
 	}
 }
 

@@ -35,7 +35,7 @@ func TestRightsToList(t *testing.T) {
 		return diff(map[string]int{
 			"nodepools": 1, "nodes": 1, "pods": 1, "runtimeclasses": 1, "customresourcedefinitions": 1, "freezes": 1, "namespaces": 1,
 			"scheduledrestarts": 1, "deployments": 1, "statefulsets": 1, "daemonsets": 1, "replicasets": 1,
-			"configmaps": 1, "secrets": 1,
+			"configmaps": 1, "secrets": 1, "poddisruptionbudgets": 1,
 		}, lists)
 	})
 }

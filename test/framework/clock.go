@@ -63,6 +63,12 @@ func (c Clock) Going() Clock {
 	return c
 }
 
+// Standing returns the same clock, which stands still at the next time that it is set to.
+func (c Clock) Standing() Clock {
+	c.stands = true
+	return c
+}
+
 // Now returns the time that the clock shows.
 func (c Clock) Now(t testing.TB) time.Time {
 	t.Helper()

@@ -183,6 +183,7 @@ func (c *Cluster) install() error {
 		{"apply", "-k", filepath.Join(config, "crd")},
 		{"apply", "-f", filepath.Join(config, "manager", "namespace.yaml")},
 		{"apply", "-k", filepath.Join(config, "rbac")},
+		{"apply", "-k", filepath.Join(config, "rbac", "node_maintenance")},
 		{"apply", "-k", filepath.Join(config, "rbac", "pod_count")},
 		{"apply", "-k", filepath.Join(config, "rbac", "watch_configmaps")},
 		{"apply", "-k", filepath.Join(config, "rbac", "watch_secrets")},

@@ -19,6 +19,7 @@ var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonHealthy: metav1.ConditionTrue, tidekeeperv1.ReasonNodesNotReady: metav1.ConditionTrue, tidekeeperv1.ReasonNoNodes: metav1.ConditionTrue,
 	tidekeeperv1.ReasonOutOfSync: metav1.ConditionFalse, tidekeeperv1.ReasonConflicted: metav1.ConditionFalse, tidekeeperv1.ReasonNodePatchRefused: metav1.ConditionFalse,
 	tidekeeperv1.ReasonRuntimeClassConflict: metav1.ConditionFalse, tidekeeperv1.ReasonInvalidSelector: metav1.ConditionFalse, tidekeeperv1.ReasonDeleting: metav1.ConditionFalse,
+	tidekeeperv1.ReasonEvictionBlocked: metav1.ConditionFalse,
 
 	tidekeeperv1.ReasonScheduled: metav1.ConditionTrue, tidekeeperv1.ReasonSuspended: metav1.ConditionTrue, tidekeeperv1.ReasonRestarting: metav1.ConditionTrue,
 	tidekeeperv1.ReasonTargetPaused: metav1.ConditionTrue, tidekeeperv1.ReasonTargetRolling: metav1.ConditionTrue, tidekeeperv1.ReasonTargetUnhealthy: metav1.ConditionTrue,
@@ -28,6 +29,7 @@ var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonFrozen: metav1.ConditionTrue, tidekeeperv1.ReasonPending: metav1.ConditionTrue, tidekeeperv1.ReasonInForce: metav1.ConditionTrue, tidekeeperv1.ReasonEnded: metav1.ConditionTrue,
 	tidekeeperv1.ReasonInvalidSchedule: metav1.ConditionFalse, tidekeeperv1.ReasonFailureLimit: metav1.ConditionFalse,
 	tidekeeperv1.ReasonTargetNotFound: metav1.ConditionFalse, tidekeeperv1.ReasonOrphaned: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyOnDelete: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyPartition: metav1.ConditionFalse,
+	tidekeeperv1.ReasonMaintaining: metav1.ConditionTrue, tidekeeperv1.ReasonMaxUnavailable: metav1.ConditionTrue, tidekeeperv1.ReasonComplete: metav1.ConditionTrue,
 	tidekeeperv1.ReasonPodsNotWatched: metav1.ConditionFalse, tidekeeperv1.ReasonConfigNotWatched: metav1.ConditionFalse,
 }
 

@@ -54,7 +54,7 @@ func (i *installation) uninstallWithoutManager(t *testing.T) {
 	i.applyPool(t)
 	i.manager.Kill(t)
 	said, err := helmWithPod(t, i.Cluster, "tidekeeper-cleanup", "uninstall", release, "--namespace", namespace, "--kubeconfig", i.Kubeconfig)
-	if err == nil || !strings.Contains(said, "after 40s these node pools are still there: tide") {
+	if err == nil || !strings.Contains(said, "after 40s these objects are still there: tide") {
 		t.Errorf("got %v and\n%s", err, said)
 	}
 	i.Refresh(t, framework.Pool("tide"))

@@ -95,6 +95,7 @@ var alertCases = map[string]alertCase{
 		quiet: []series{
 			{`tidekeeper_nodepool_ready{pool="w", reason="Healthy", instance="a"}`: "1x60"},
 			{`tidekeeper_nodepool_ready{pool="w", reason="OutOfSync", instance="a"}`: "0x60"},
+			{`tidekeeper_nodepool_ready{pool="w", reason="EvictionBlocked", instance="a"}`: "0x10 _x10 0x10"},
 			{`tidekeeper_nodepool_ready{pool="w", reason="Deleting", instance="a"}`: "0x10"},
 		},
 	},
@@ -106,14 +107,20 @@ var alertCases = map[string]alertCase{
 	},
 	"TidekeeperPoolNodesOutdated": {
 		fires: series{
-			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
+			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "6x60",
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "2x60",
+			`tidekeeper_nodepool_nodes{pool="w", state="emptying", instance="a"}`:  "1x60",
 		},
 		after: "31m", labels: map[string]string{"pool": "w"},
 		summary: "3 nodes of the pool w have not matched its spec for 30 minutes.",
 		quiet: []series{{
 			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "5x60",
+			`tidekeeper_nodepool_nodes{pool="w", state="emptying", instance="a"}`:  "0x60",
+		}, {
+			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
+			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "2x60",
+			`tidekeeper_nodepool_nodes{pool="w", state="emptying", instance="a"}`:  "3x60",
 		}},
 	},
 	"TidekeeperPoolWithoutHeadroom": {
@@ -165,6 +172,16 @@ var alertCases = map[string]alertCase{
 		fires: series{`tidekeeper_nodepool_node_writes_total{result="delayed", instance="a"}`: "0+1x60"}, after: "20m",
 		summary: "Some nodes never settle, because a pool and another client, or two pools, keep changing them; patches are throttled.",
 		quiet:   []series{{`tidekeeper_nodepool_node_writes_total{result="conflict", instance="a"}`: "0+1x60"}},
+	},
+	"TidekeeperMaintenanceFailed": {
+		fires: series{
+			`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Failed", instance="a"}`:   "0x5 2x55",
+			`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Draining", instance="a"}`: "1x60",
+		},
+		after: "10m", labels: map[string]string{"maintenance": "weekly"},
+		summary: "2 nodes of the NodeMaintenance weekly could not be drained, or were not ready again in time.",
+		// An edit of the spec tolerates the failures.
+		quiet: []series{{`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Failed", instance="a"}`: "2x5 0x60"}, {`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Draining", instance="a"}`: "1x60"}},
 	},
 	"TidekeeperRestartFailed": {
 		// The first failure creates the series.

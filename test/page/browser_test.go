@@ -40,6 +40,7 @@ func TestPage(t *testing.T) {
 	t.Run("rows at 400 px", func(t *testing.T) { narrow(ctx, t, d) })
 	t.Run("what if", func(t *testing.T) { asksWhatIf(ctx, t, d) })
 	t.Run("what blocks a drain", func(t *testing.T) { namesBlockers(ctx, t, d) })
+	t.Run("maintenance", func(t *testing.T) { showsMaintenance(ctx, t, d) })
 	t.Run("scripts and styles of others are refused", func(t *testing.T) { policyHolds(ctx, t, d) })
 	t.Run("names, headers and contrast", func(t *testing.T) { accessible(ctx, t, d) })
 	t.Run("400 px, and 200 %", func(t *testing.T) { small(ctx, t, d) })

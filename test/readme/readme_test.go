@@ -29,7 +29,7 @@ func constant(line string) string {
 }
 
 // writes matches the plugin's commands that write to the cluster.
-var writes = regexp.MustCompile(`^kubectl tide (?:freeze|thaw|restarts (?:now|suspend|resume)) `)
+var writes = regexp.MustCompile(`^kubectl tide (?:freeze|thaw|restarts (?:now|suspend|resume)|maintenance (?:done|suspend|resume)) `)
 
 // repeatable reports whether a command only reads. A reading command is repeated until its output
 // matches the page, because a human reader is slower than this test.
@@ -40,7 +40,7 @@ func repeatable(command string) bool {
 
 // answers matches the commands that use exit code 2 to report that something would change, wait or
 // be missed.
-var answers = regexp.MustCompile(`kubectl tide (?:pools (?:plan|loss|blockers)|restarts (?:gates|forecast)) `)
+var answers = regexp.MustCompile(`kubectl tide (?:pools (?:plan|loss|blockers)|restarts (?:gates|forecast)|maintenance forecast) `)
 
 // built lists the commands that are skipped because the programs that they build already exist.
 var built = []string{"make build"}

@@ -26,7 +26,8 @@ var tasks = []string{
 	"install-with-helm", "restart-every-sunday-night", "freeze-restarts", "hold-restarts-while-an-alert-fires",
 	"which-restarts-will-be-missed-tonight", "restart-when-a-configmap-changes", "restart-pods-by-age",
 	"restart-through-disruption-budgets", "how-many-more-pods-fit", "what-is-lost-with-a-node-or-zone", "find-what-blocks-a-drain",
-	"taint-a-pool-with-paced-noexecute", "find-out-why-a-pod-is-slow-to-start", "get-metrics", "upgrade", "remove-everything",
+	"taint-a-pool-with-paced-noexecute", "find-out-why-a-pod-is-slow-to-start",
+	"reboot-a-pool-every-sunday-night", "upgrade-kubelets-pool-by-pool", "replace-nodes-older-than-30-days", "get-metrics", "upgrade", "remove-everything",
 }
 
 // elsewhere lists the pages that need no cluster, or that other tests run: TestTryIt, and
@@ -76,7 +77,7 @@ func TestTasks(t *testing.T) {
 	write(t, dir, "queries.yaml", fmt.Sprintf("prometheus: {url: %q}\nqueries:\n- name: alerts\n  query: ALERTS{namespace=$namespace}\n", alerts.url))
 	sh := console.Start(t, dir)
 	sh.Must(t, `export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`, "sandbox up --nodes 5 --detach --kubeconfig kubeconfig")
-	manager := "tidekeeper --leader-elect --leader-elect-resource-namespace tidekeeper-system --optional-watches configmaps" +
+	manager := "tidekeeper --controllers '*,node-maintenance' --leader-elect --leader-elect-resource-namespace tidekeeper-system --optional-watches configmaps" +
 		" --restart-change-settle 1s --no-execute-interval 1s --restart-queries queries.yaml 2> tidekeeper.log &"
 	started := false
 	for _, name := range tasks {
@@ -89,7 +90,8 @@ func TestTasks(t *testing.T) {
 			})
 			page := path.Join("docs", "tasks", name+".md")
 			for file, text := range manifests(t, page) {
-				write(t, dir, file, text)
+				// The nodes of the sandbox are minutes old.
+				write(t, dir, file, strings.ReplaceAll(text, "minAgeSeconds: 2592000", "minAgeSeconds: 60"))
 			}
 			if started {
 				prepare(t, sh)
@@ -101,6 +103,12 @@ func TestTasks(t *testing.T) {
 				case !started && strings.HasPrefix(command, "kubectl tide check"):
 					sh.Must(t, manager)
 					started = true
+				case strings.HasPrefix(command, "kubectl apply -f rebooter.yaml"):
+					sh.Must(t, machine("node-1", "bootID", "first"))
+				case strings.HasPrefix(command, "kubectl wait nodemaintenance/try"):
+					sh.Must(t, machine("node-1", "bootID", "second"))
+				case strings.HasPrefix(command, "kubectl wait nodemaintenance/upgrade"):
+					sh.Must(t, machine("node-1", "kubeletVersion", "v1.99.0"))
 				case strings.HasPrefix(command, "kubectl wait srestart"):
 					// The page's command waits until the alert stops firing.
 					alerts.firing.Store(false)
@@ -113,14 +121,22 @@ func TestTasks(t *testing.T) {
 	}
 }
 
+// machine returns the command by which a simulated node reports another boot ID or version, as a real
+// node does after a reboot or an upgrade.
+func machine(node, field, value string) string {
+	return fmt.Sprintf(`kubectl patch node %s --subresource=status --type=merge --patch '{"status":{"nodeInfo":{"%s":"%s"}}}'`, node, field, value)
+}
+
 // prepare resets the sandbox to the state that a page assumes: the Deployment exists, but no
 // objects of Tidekeeper.
 func prepare(t *testing.T, sh *console.Shell) {
 	t.Helper()
 	sh.Must(t,
+		"kubectl delete nodemaintenances --all --timeout=120s",
 		"kubectl delete nodepools,freezes --all --timeout=120s",
+		"kubectl delete daemonset rebooter -n kube-system --ignore-not-found",
 		"kubectl delete namespace shop --ignore-not-found",
-		"kubectl label node --all node-role.kubernetes.io/worker- topology.kubernetes.io/zone-",
+		"kubectl label node --all node-role.kubernetes.io/worker- node-role.kubernetes.io/canary- topology.kubernetes.io/zone-",
 		"kubectl create namespace shop",
 		"kubectl apply -f web.yaml",
 		"kubectl rollout status deployment web -n shop",

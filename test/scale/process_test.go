@@ -63,14 +63,3 @@ func processStat(t *testing.T, pid int) []string {
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return strings.Fields(rest)
 }
-
-// loadAverage returns the load average of the last minute.
-func loadAverage(t *testing.T) string {
-	t.Helper()
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	average, _, _ := strings.Cut(string(load), " ")
-	return average
-}

@@ -54,7 +54,7 @@ func TestRestart(t *testing.T) {
 	if !known {
 		t.Fatalf("SCALE=%s: must be small or full", name)
 	}
-	start, load := time.Now(), loadAverage(t)
+	start, load := time.Now(), framework.LoadAverage(t)
 	b := &bench{Cluster: framework.Start(t, "--nodes=1", "--audit"), size: s}
 
 	b.startManager(t)
@@ -88,7 +88,7 @@ func TestRestart(t *testing.T) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "\n%d schedules, %d due at once, %d rounds; load average %s at the start, %s at the end; %s in all\n\n",
-		s.schedules, s.due, s.rounds, load, loadAverage(t), time.Since(start).Round(time.Second))
+		s.schedules, s.due, s.rounds, load, framework.LoadAverage(t), time.Since(start).Round(time.Second))
 	row("WHAT", "MEASURED", "TO REACH", "BASELINE", "BASELINE WITHOUT CLIENT LIMITS")
 	row("lateness, median", millis(ours.lateness(50)), "", millis(limited.lateness(50)), millis(unlimited.lateness(50)))
 	row("lateness, 99th percentile", millis(ours.lateness(99)), "100 ms", millis(limited.lateness(99)), millis(unlimited.lateness(99)))

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // figure is one row of the benchmark's table.
@@ -103,7 +105,7 @@ func (r *report) print(t *testing.T) {
 	t.Helper()
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "\nSCALE=%s: %d nodes, %d pods, %d schedules; %d cores; load average %s at the start, %s at the end; %s in all\n\n",
-		r.Scale, r.Nodes, r.Pods, r.Schedules, r.Cores, r.Load, loadAverage(t), time.Since(r.start).Round(time.Second))
+		r.Scale, r.Nodes, r.Pods, r.Schedules, r.Cores, r.Load, framework.LoadAverage(t), time.Since(r.start).Round(time.Second))
 	fmt.Fprintln(out, "WHAT\tMEASURED\tLIMIT\t×\tTO REACH\tREACHED\tINSTEAD")
 	for _, f := range r.Figures {
 		ratio := ""
@@ -143,6 +145,6 @@ func (r *report) save(t *testing.T, files map[string][]byte) {
 func newReport(t *testing.T, w clusterSize) *report {
 	return &report{
 		Scale: scaleName(), Nodes: w.nodes, Pods: w.pods, Schedules: w.schedules,
-		Cores: runtime.NumCPU(), Load: loadAverage(t), start: time.Now(),
+		Cores: runtime.NumCPU(), Load: framework.LoadAverage(t), start: time.Now(),
 	}
 }

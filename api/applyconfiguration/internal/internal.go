@@ -61,10 +61,51 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
 - name: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.BlockedNode
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: node
+      type:
+        scalar: string
+    - name: pod
+      type:
+        scalar: string
+    - name: pods
+      type:
+        scalar: numeric
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.tidekeeper.tidekeeper.api.v1.ConfigChange
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.CronExpression
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.DrainBlocker
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Drainable
+  map:
+    fields:
+    - name: ignore
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.DrainBlocker
+          elementRelationship: associative
+- name: dev.tidekeeper.tidekeeper.api.v1.EmptyingStatus
+  map:
+    fields:
+    - name: blocked
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.BlockedNode
+    - name: blockedNodes
+      type:
+        scalar: numeric
+    - name: nodes
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.Freeze
   map:
     fields:
@@ -161,6 +202,29 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.api.core.v1.ResourceList
 - name: dev.tidekeeper.tidekeeper.api.v1.LostCause
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.MaintenanceEnd
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.MaintenanceNodes
+  map:
+    fields:
+    - name: names
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: outdated
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.OutdatedNodes
+    - name: pools
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: selector
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.NodeSelector
 - name: dev.tidekeeper.tidekeeper.api.v1.ManagedKeys
   map:
     fields:
@@ -213,6 +277,121 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
           elementRelationship: atomic
+- name: dev.tidekeeper.tidekeeper.api.v1.NodeMaintenance
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.NodeMaintenanceSpec
+    - name: status
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.NodeMaintenanceStatus
+- name: dev.tidekeeper.tidekeeper.api.v1.NodeMaintenanceSpec
+  map:
+    fields:
+    - name: drainTimeoutSeconds
+      type:
+        scalar: numeric
+      default: 3600
+    - name: failureLimit
+      type:
+        scalar: numeric
+      default: 1
+    - name: maintenanceTimeoutSeconds
+      type:
+        scalar: numeric
+      default: 86400
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: maxUnavailablePerZone
+      type:
+        scalar: numeric
+    - name: nodes
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.MaintenanceNodes
+    - name: requirePlace
+      type:
+        scalar: boolean
+      default: true
+    - name: schedule
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.CronExpression
+    - name: singleReplicas
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.SingleReplicas
+      default: Restart
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: timeZone
+      type:
+        scalar: string
+    - name: unmanagedPods
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.UnmanagedPods
+      default: Keep
+    - name: until
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.MaintenanceEnd
+      default: AnnotationRemoved
+    - name: windows
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.RestartWindow
+          elementRelationship: atomic
+- name: dev.tidekeeper.tidekeeper.api.v1.NodeMaintenanceStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: done
+      type:
+        scalar: numeric
+    - name: failed
+      type:
+        scalar: numeric
+    - name: nextRoundTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nodes
+      type:
+        map:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.NodeProgress
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: roundTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: running
+      type:
+        scalar: numeric
+    - name: selected
+      type:
+        scalar: numeric
+    - name: toleratedFailures
+      type:
+        scalar: numeric
+- name: dev.tidekeeper.tidekeeper.api.v1.NodePhase
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.NodePool
   map:
     fields:
@@ -239,6 +418,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
+    - name: drainable
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Drainable
     - name: handler
       type:
         scalar: string
@@ -279,6 +461,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: emptying
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.EmptyingStatus
     - name: free
       type:
         namedType: io.k8s.api.core.v1.ResourceList
@@ -330,6 +515,42 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: usableNodes
       type:
         scalar: numeric
+- name: dev.tidekeeper.tidekeeper.api.v1.NodeProgress
+  map:
+    fields:
+    - name: bootID
+      type:
+        scalar: string
+    - name: cordoned
+      type:
+        scalar: boolean
+    - name: heldSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: kubeletVersion
+      type:
+        scalar: string
+    - name: marked
+      type:
+        scalar: boolean
+    - name: message
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.NodePhase
+    - name: reason
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.tidekeeper.tidekeeper.api.v1.NodeSelector
   map:
     fields:
@@ -361,6 +582,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: atomic
 - name: dev.tidekeeper.tidekeeper.api.v1.Outcome
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.OutdatedNodes
+  map:
+    fields:
+    - name: kubeletVersionNot
+      type:
+        scalar: string
+    - name: minAgeSeconds
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.PodStartup
   map:
     fields:
@@ -593,18 +823,25 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: pendingRequestTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.tidekeeper.tidekeeper.api.v1.SingleReplicas
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.Taint
   map:
     fields:
     - name: effect
       type:
         namedType: io.k8s.api.core.v1.TaintEffect
+    - name: eviction
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.TaintEviction
     - name: key
       type:
         scalar: string
     - name: value
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+- name: dev.tidekeeper.tidekeeper.api.v1.TaintEviction
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.TargetRef
   map:
     fields:
@@ -619,6 +856,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.Trigger
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.UnmanagedPods
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.UtilizationSummary
   map:

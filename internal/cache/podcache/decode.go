@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
 // KeptPodFields declares the fields that the transform of pods reads. No other field is decoded.
@@ -33,6 +34,10 @@ type KeptPodFields struct {
 	// Conditions lists the types of the conditions of which the transform also reads fields other
 	// than type, status and time.
 	Conditions []corev1.PodConditionType
+	// Facts, if not nil, makes the cache keep the [drain.Facts] of each pod, hashed by it. Ready must
+	// then report whether a pod whose last kept condition is the given condition, or nil, is Ready.
+	Facts *drain.Hasher
+	Ready func(*corev1.PodCondition) bool
 }
 
 // recordMaker builds records from the protobuf encoding of pods.
@@ -48,7 +53,11 @@ type recordMaker struct {
 
 func newRecordMaker(e *encoder, content KeptPodFields) (*recordMaker, error) {
 	pod := reflect.TypeFor[corev1.Pod]()
-	kept, err := wire.NewMask(pod, content.Fields)
+	all := content.Fields
+	if content.Facts != nil {
+		all = slices.Concat(all, factFields)
+	}
+	kept, err := wire.NewMask(pod, all)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +75,14 @@ type podDecoder struct {
 	*recordMaker
 	scan           scan
 	digested, text []byte
+}
+
+func newPodDecoder(m *recordMaker) *podDecoder {
+	d := &podDecoder{recordMaker: m}
+	if m.Facts != nil {
+		d.scan.facts = m.Facts.Builder()
+	}
+	return d
 }
 
 // record returns the record of an encoded pod, and overwrites the given bytes. It returns
@@ -91,14 +108,19 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	if known == nil {
 		r, err := d.decode(pod)
 		if err == nil {
-			r.common = d.byBytes.intern(digest, func() *common { return new(*r.common) })
+			r.common = d.byBytes.intern(digest, func() *common { return &common{parts: r.parts} })
+			r.facts = d.share(r.common, r.facts)
 		}
 		return r, err
+	}
+	facts, ok := d.factsOf(known)
+	if !ok {
+		return d.decode(pod)
 	}
 	s := &d.scan
 	r := &record{
 		namespace: unique.Make(s.namespace), node: unique.Make(s.pod.Spec.NodeName),
-		created: secondsOf(s.created), deleted: s.deleted, common: known,
+		created: secondsOf(s.created), deleted: s.deleted, facts: facts, common: known,
 	}
 	d.text = append(append(append(d.text[:0], s.name...), s.uid...), s.version...)
 	own := string(d.text)
@@ -158,7 +180,7 @@ func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
 func bookmarkOf(pod *corev1.Pod) *record {
 	return &record{
 		resourceVersion: pod.ResourceVersion,
-		common:          &common{shared: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}}},
+		common:          &common{parts: parts{shared: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}}}},
 	}
 }
 

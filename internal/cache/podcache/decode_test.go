@@ -83,7 +83,7 @@ func newTestDecoder(t testing.TB) (d *podDecoder, count *int) {
 		}
 		return w.record(pod.(*corev1.Pod))
 	}
-	return &podDecoder{recordMaker: w}, count
+	return newPodDecoder(w), count
 }
 
 func marshal(t testing.TB, object interface{ Marshal() ([]byte, error) }) []byte {

@@ -66,13 +66,14 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 	if err != nil {
 		return nil, err
 	}
-	podSource.newDecoder = func() decoder { return &podDecoder{recordMaker: pods} }
+	podSource.newDecoder = func() decoder { return newPodDecoder(pods) }
 	if content.Listing != nil {
 		podSource.listing = content.Listing
 	}
 	if content.Verify != nil {
 		nodeSource.verify(to.Scheme, content.Verify, m, func(node runtime.Object) (runtime.Object, error) { return node, nil })
 		podSource.verify(to.Scheme, content.Verify, m, func(pod runtime.Object) (runtime.Object, error) { return pods.toRecord(pod) })
+		podSource.verifier.facts = content.Pods.Facts
 	}
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		switch object.(type) {
@@ -137,7 +138,12 @@ func (i *informer) convertBy(transform cache.TransformFunc) {
 		if !ok {
 			return nil, fmt.Errorf("%T in the cache of pods", in)
 		}
-		return i.encoder.record(pod)
+		r, err := i.encoder.record(pod)
+		if err == nil && i.decoding != nil && i.decoding.Facts != nil {
+			// The transform drops the fields, so that they are read from the original pod.
+			r.facts = i.encoder.share(r.common, i.decoding.Facts.Facts(object.(*corev1.Pod)))
+		}
+		return r, err
 	}
 	if i.decoding != nil {
 		i.decoding.toRecord = i.list.convert

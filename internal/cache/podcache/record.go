@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"sync"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
 // record is the stored form of a pod: the fields in which the pods of a workload differ, and
@@ -32,11 +35,21 @@ type record struct {
 	lastCondition *corev1.PodCondition
 	since         seconds
 	message       string
+	// facts decide whether the pod blocks a drain. They are zero if they are not kept.
+	facts drain.Facts
 	*common
 }
 
 // common is the part of a pod that it shares with other pods of the same owner.
 type common struct {
+	parts
+	// facts holds the most recent facts about pods with these parts, so that further pods can share
+	// them. It is protected by the lock of the encoder.
+	facts [2]drain.Facts
+}
+
+// parts are the shared parts of a pod. Pods with equal parts share a common.
+type parts struct {
 	// owners holds the owner reference if the pod has exactly one. It is nil otherwise.
 	owners *[1]metav1.OwnerReference
 	// shared is the pod without the fields stored in record and without the owner reference in
@@ -62,11 +75,13 @@ func (s seconds) time() metav1.Time {
 type encoder struct {
 	shared  internTable[digest, corev1.Pod]
 	owners  internTable[ownerKey, [1]metav1.OwnerReference]
-	commons internTable[common, common]
+	commons internTable[parts, common]
 	// byBytes interns the shared parts of records built from protobuf, keyed by a hash of the
 	// masked bytes.
 	byBytes    internTable[digest, common]
 	conditions internTable[corev1.PodCondition, corev1.PodCondition]
+	// mu protects the field facts of all commons.
+	mu sync.Mutex
 }
 
 // digest is the SHA-256 hash of a byte string.
@@ -98,7 +113,7 @@ func (e *encoder) record(pod *corev1.Pod) (*record, error) {
 	shared := *pod
 	shared.Namespace, shared.Spec.NodeName, shared.Name, shared.UID, shared.ResourceVersion = "", "", "", "", ""
 	shared.CreationTimestamp, shared.DeletionTimestamp = metav1.Time{}, nil
-	var c common
+	var c parts
 	if len(pod.OwnerReferences) == 1 {
 		c.owners = e.ownersOf(pod.OwnerReferences[0])
 		shared.OwnerReferences = nil
@@ -112,7 +127,7 @@ func (e *encoder) record(pod *corev1.Pod) (*record, error) {
 		return nil, fmt.Errorf("store pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	c.shared = e.shared.intern(sha256.Sum256(key), shared.DeepCopy)
-	r.common = e.commons.intern(c, func() *common { return &c })
+	r.common = e.commons.intern(c, func() *common { return &common{parts: c} })
 	return r, nil
 }
 

@@ -13,10 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
-// scan reads two groups of fields from a pod's protobuf: the fields in which the pods of a workload
-// differ, and the fields from which the startup summary is computed. A scan is reused for
+// scan reads three groups of fields from a pod's protobuf: the fields in which the pods of a
+// workload differ, the fields from which the startup summary is computed, and the fields of the
+// pod's [drain.Facts]. A scan is reused for
 // successive pods; only its strings remain valid after the next pod is read.
 type scan struct {
 	// name, uid and version refer to the encoded pod.
@@ -33,6 +35,9 @@ type scan struct {
 	annotations map[string]string
 	// state is the container state that is being read.
 	state *corev1.ContainerState
+	// facts collects the facts that decide whether the pod blocks a drain. It is nil if they are
+	// not kept.
+	facts *drain.Builder
 	// strings interns strings that occur in many pods, such as namespaces.
 	strings map[string]string
 }
@@ -53,13 +58,16 @@ var errUnusual = errors.New("not a usual pod")
 // of reads an encoded pod. After an error, the pod must be decoded instead.
 func (s *scan) of(pod []byte) error {
 	*s = scan{
-		running: s.running[:0], terminated: s.terminated[:0], annotations: s.annotations, strings: s.strings,
+		running: s.running[:0], terminated: s.terminated[:0], annotations: s.annotations, strings: s.strings, facts: s.facts,
 		pod: corev1.Pod{
 			Spec:   corev1.PodSpec{Containers: s.pod.Spec.Containers[:0]},
 			Status: corev1.PodStatus{Conditions: s.pod.Status.Conditions[:0], ContainerStatuses: s.pod.Status.ContainerStatuses[:0]},
 		},
 	}
 	clear(s.annotations)
+	if s.facts != nil {
+		s.facts.Reset()
+	}
 	if err := scanPod(s, pod); err != nil {
 		return err
 	}
@@ -109,7 +117,7 @@ func message[T any](fields map[string]setter) setter {
 			panic(err) // A field name in this file is wrong.
 		}
 		kind := protowire.BytesType
-		if of.Kind() == reflect.Int32 {
+		if of.Kind() == reflect.Int32 || of.Kind() == reflect.Int64 {
 			kind = protowire.VarintType
 		}
 		if number >= len(byNumber) {
@@ -190,9 +198,13 @@ var scanPod = message[corev1.Pod](map[string]setter{
 			return s.deleted
 		}),
 		"annotations": scanAnnotation,
+		"labels":      scanLabel,
+		"finalizers":  scanFinalizer,
 	}),
 	"spec": message[corev1.PodSpec](map[string]setter{
-		"nodeName": text(func(s *scan) *string { return &s.pod.Spec.NodeName }),
+		"nodeName":                      text(func(s *scan) *string { return &s.pod.Spec.NodeName }),
+		"terminationGracePeriodSeconds": scanGrace,
+		"volumes":                       scanVolume,
 		"containers": first(func(s *scan) error {
 			s.pod.Spec.Containers = append(s.pod.Spec.Containers, corev1.Container{})
 			return nil
@@ -249,8 +261,17 @@ var scanState = message[corev1.ContainerState](map[string]setter{
 
 // scanAnnotation reads a map entry with an annotation's key and value.
 func scanAnnotation(s *scan, entry []byte) error {
-	var key, value []byte
-	err := wire.EachField(entry, func(f wire.Field, of []byte) error {
+	key, value, err := mapEntry(entry)
+	if s.annotations == nil {
+		s.annotations = map[string]string{}
+	}
+	s.annotations[s.known(key)] = s.known(value)
+	return err
+}
+
+// mapEntry returns the key and the value of an encoded map entry.
+func mapEntry(entry []byte) (key, value []byte, err error) {
+	err = wire.EachField(entry, func(f wire.Field, of []byte) error {
 		switch {
 		case f.Kind != protowire.BytesType:
 			return errUnusual
@@ -261,9 +282,5 @@ func scanAnnotation(s *scan, entry []byte) error {
 		}
 		return nil
 	})
-	if s.annotations == nil {
-		s.annotations = map[string]string{}
-	}
-	s.annotations[s.known(key)] = s.known(value)
-	return err
+	return key, value, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
 // verifier decodes the API server's responses a second time with client-go's decoder, and compares
@@ -37,7 +39,9 @@ type verifier struct {
 	// transform is the informer's transform, which is applied before objects are compared.
 	transform cache.TransformFunc
 	// store converts an object decoded by client-go to the form that the informer stores.
-	store                 func(runtime.Object) (runtime.Object, error)
+	store func(runtime.Object) (runtime.Object, error)
+	// facts hashes the facts about pods, which are compared, too. It is nil if they are not kept.
+	facts                 *drain.Hasher
 	verified, differences prometheus.Counter
 	clock                 clock.PassiveClock
 	// logs limits the rate of log messages, because a wrong mask makes every object differ.
@@ -130,15 +134,28 @@ func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runt
 	} else if got, err = v.transform(read.DeepCopyObject()); err != nil {
 		return nil, err
 	}
-	if equality.Semantic.DeepEqual(want, got) {
+	sameFacts := v.sameFacts(read, whole)
+	if sameFacts && equality.Semantic.DeepEqual(want, got) {
 		return read, nil
 	}
 	about, err := meta.Accessor(whole)
 	if err != nil {
 		return nil, err
 	}
-	v.differs(ctx, "object", klog.KObj(about), "field", differingField(reflect.ValueOf(want), reflect.ValueOf(got)))
+	field := "facts"
+	if sameFacts {
+		field = differingField(reflect.ValueOf(want), reflect.ValueOf(got))
+	}
+	v.differs(ctx, "object", klog.KObj(about), "field", field)
 	return v.store(whole)
+}
+
+// sameFacts reports whether a record has the facts about the pod that client-go decodes. It returns
+// true for objects that are not pods.
+func (v *verifier) sameFacts(read, whole runtime.Object) bool {
+	r, ok := read.(*record)
+	pod, isPod := whole.(*corev1.Pod)
+	return v.facts == nil || !ok || !isPod || r.facts.Equal(v.facts.Facts(pod))
 }
 
 // notUnderstood counts a difference that affects an entire response. Its error makes client-go

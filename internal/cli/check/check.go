@@ -19,6 +19,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/cli/maintenance"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -30,6 +31,11 @@ const (
 	warning = "warning"
 	unknown = "unknown"
 )
+
+// none is the message about a kind without objects.
+const none = "there are none"
+
+const nodeMaintenance = "NodeMaintenance"
 
 // result is the result of a single check.
 type result struct {
@@ -54,8 +60,8 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 		Use:   "check",
 		Short: "Check the installation: kinds, manager, your rights",
 		Long: `check reports whether the cluster serves Tidekeeper's kinds, whether a manager leads,
-whether the manager has observed all NodePools and ScheduledRestarts, and what you
-are allowed to do. The exit code is 0 unless a check failed. A manager without leader
+whether the manager has observed all NodePools, ScheduledRestarts and NodeMaintenances, and
+what you are allowed to do. The exit code is 0 unless a check failed. A manager without leader
 election has no lease: then only unobserved objects show that no manager is running. With
 --timeout, a manager that does not lead by then is a failure.
 
@@ -105,7 +111,7 @@ func (o *options) Run(ctx context.Context) error {
 }
 
 func (o *options) check(ctx context.Context, c client.Client) ([]result, error) {
-	var pools, restarts view.Unobserved
+	var pools, restarts, maintenances view.Unobserved
 	poolResult, err := o.observed(ctx, c, &pools, "NodePool", func() client.ObjectList { return &tidekeeperv1.NodePoolList{} })
 	if err != nil {
 		return nil, err
@@ -114,12 +120,18 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := o.kinds(ctx, c)
+	kinds, served, err := o.kinds(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	results := []result{kinds}
-	manager, err := o.manager(ctx, c, pools.Count+restarts.Count > 0)
+	var maintenanceResult result
+	if served {
+		maintenanceResult, err = o.observed(ctx, c, &maintenances, nodeMaintenance, func() client.ObjectList { return &tidekeeperv1.NodeMaintenanceList{} })
+		if err != nil {
+			return nil, err
+		}
+	}
+	manager, m, err := o.manager(ctx, c, pools.Count+restarts.Count+maintenances.Count > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -127,22 +139,62 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	if err != nil {
 		return nil, err
 	}
-	return append(results, manager, poolResult, restartResult, rights), nil
+	results := []result{kinds, manager, poolResult, restartResult}
+	if served {
+		results = append(results, carriedOut(maintenanceResult, maintenances, m))
+	}
+	return append(results, rights), nil
 }
 
-// kinds checks that the cluster serves Freeze. The preceding checks have already listed NodePools
-// and ScheduledRestarts.
-func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
-	switch err := c.List(ctx, &tidekeeperv1.FreezeList{}, client.Limit(1)); {
-	case err == nil:
-		return result{"kinds", ok, "the cluster serves NodePool, ScheduledRestart and Freeze"}, nil
-	case apierrors.IsNotFound(err):
-		return result{"kinds", warning, "the cluster serves NodePool and ScheduledRestart, but not Freeze: its CRDs are of an earlier version"}, nil
-	case apierrors.IsForbidden(err):
-		return result{"kinds", ok, "the cluster serves NodePool and ScheduledRestart; you may not list Freezes"}, nil
-	default:
-		return result{}, err
+// carriedOut returns the result of the check of NodeMaintenances. It fails if there are
+// NodeMaintenances, and the leader does not run their controller, which is off by default.
+func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
+	exist := unobserved.Count+unobserved.Recent > 0 || r.Result == ok && r.Message != none
+	if exist && m.NotRunning(maintenance.ControllerName) {
+		return result{r.Check, failed, cmdutil.NotRunning(maintenance.ControllerName) + ", and there are NodeMaintenances"}
 	}
+	return r
+}
+
+// kinds checks that the cluster serves the kinds that earlier versions did not have. The preceding
+// checks have already listed NodePools and ScheduledRestarts. maintained is true if the cluster
+// serves NodeMaintenance.
+func (o *options) kinds(ctx context.Context, c client.Client) (r result, maintained bool, err error) {
+	served, unserved, unread := []string{"NodePool", "ScheduledRestart"}, []string{}, []string{}
+	for _, kind := range []struct {
+		name string
+		list client.ObjectList
+	}{{"Freeze", &tidekeeperv1.FreezeList{}}, {nodeMaintenance, &tidekeeperv1.NodeMaintenanceList{}}} {
+		switch err := c.List(ctx, kind.list, client.Limit(1)); {
+		case err == nil:
+			served = append(served, kind.name)
+			maintained = maintained || kind.name == nodeMaintenance
+		case apierrors.IsNotFound(err):
+			unserved = append(unserved, kind.name)
+		case apierrors.IsForbidden(err):
+			unread = append(unread, kind.name+"s")
+		default:
+			return result{}, false, err
+		}
+	}
+	r = result{"kinds", ok, "the cluster serves " + joinAnd(served)}
+	if len(unserved) > 0 {
+		r.Result = warning
+		r.Message += ", but not " + joinAnd(unserved) + ": its CRDs are of an earlier version"
+	}
+	if len(unread) > 0 {
+		r.Message += "; you may not list " + joinAnd(unread)
+	}
+	return r, maintained, nil
+}
+
+// joinAnd joins words with commas, and the last with "and".
+func joinAnd(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // observed checks that the manager has observed all objects of a kind. If the user is not allowed
@@ -175,6 +227,11 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 				unobserved.AddRestart(&list.Items[i], o.Now())
 			}
 			count += len(list.Items)
+		case *tidekeeperv1.NodeMaintenanceList:
+			for i := range list.Items {
+				unobserved.Add(kind, &list.Items[i], list.Items[i].Status.ObservedGeneration, o.Now())
+			}
+			count += len(list.Items)
 		}
 	}, client.InNamespace(namespace))
 	r := result{Check: strings.ToLower(kind) + "s"}
@@ -189,18 +246,18 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 		r.Result = unknown
 		r.Message = fmt.Sprintf("%d of %d changed a moment ago and have not been observed yet: check again in a few seconds", unobserved.Recent, count)
 	case count == 0:
-		r.Result, r.Message = ok, "there are none"
+		r.Result, r.Message = ok, none
 	default:
 		r.Result, r.Message = ok, fmt.Sprintf("the manager has observed %d of %d", count, count)
 	}
 	return r, nil
 }
 
-// manager checks that a manager holds the leader election lease.
-func (o *options) manager(ctx context.Context, c client.Client, unobserved bool) (result, error) {
-	r := result{Check: "manager"}
-	var m view.Manager
-	err := wait.PollUntilContextTimeout(ctx, time.Second, o.timeout.Duration, true, func(context.Context) (done bool, err error) {
+// manager checks that a manager holds the leader election lease. It also returns the state of the
+// manager.
+func (o *options) manager(ctx context.Context, c client.Client, unobserved bool) (r result, m view.Manager, err error) {
+	r = result{Check: "manager"}
+	err = wait.PollUntilContextTimeout(ctx, time.Second, o.timeout.Duration, true, func(context.Context) (done bool, err error) {
 		m, err = cmdutil.Manager(ctx, o.Env, c)
 		return m.Leader != "", err
 	})
@@ -208,9 +265,9 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	case apierrors.IsForbidden(err):
 		r.Result, r.Message = unknown, err.Error()
 	case err != nil && !wait.Interrupted(err):
-		return r, err
+		return r, m, err
 	case ctx.Err() != nil:
-		return r, ctx.Err()
+		return r, m, ctx.Err()
 	case m.Leader != "":
 		r.Result, r.Message = ok, fmt.Sprintf("%s leads (namespace %s)", m.Leader, m.Namespace)
 	case m.Namespace != "":
@@ -222,7 +279,7 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	default:
 		r.Result, r.Message = unknown, m.Problem+": either no manager is running, or it runs without leader election"
 	}
-	return r, nil
+	return r, m, nil
 }
 
 // rights checks the user's permissions. A missing permission is no failure, because not every user
@@ -244,6 +301,9 @@ func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 			"patch ScheduledRestarts in the namespace " + o.namespace + " (needed by restarts now, suspend, resume)"},
 		{authorizationv1.ResourceAttributes{Verb: "create", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "create Freezes (needed by freeze)"},
 		{authorizationv1.ResourceAttributes{Verb: "delete", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "delete Freezes (needed by thaw)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Group: tidekeeperv1.GroupName, Resource: "nodemaintenances"}, "list NodeMaintenances (needed by maintenance)"},
+		{authorizationv1.ResourceAttributes{Verb: "patch", Group: tidekeeperv1.GroupName, Resource: "nodemaintenances"}, "patch NodeMaintenances (needed by maintenance suspend, resume)"},
+		{authorizationv1.ResourceAttributes{Verb: "patch", Resource: "nodes"}, "patch nodes (needed by maintenance done)"},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need.attributes}}
 		if err := c.Create(ctx, review); err != nil {

@@ -57,6 +57,7 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(ours.WithKind("ScheduledRestart"), meta.RESTScopeNamespace)
 	mapper.Add(ours.WithKind("NodePool"), meta.RESTScopeRoot)
 	mapper.Add(ours.WithKind("Freeze"), meta.RESTScopeRoot)
+	mapper.Add(ours.WithKind("NodeMaintenance"), meta.RESTScopeRoot)
 	mapper.Add(core.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(core.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(core.WithKind("Event"), meta.RESTScopeNamespace)

@@ -97,6 +97,17 @@ func namesOf(objects client.ObjectList) []string {
 		for i := range objects.Items {
 			names = append(names, objects.Items[i].Name+"\t"+objects.Items[i].Spec.Reason)
 		}
+	case *tidekeeperv1.NodeMaintenanceList:
+		for i := range objects.Items {
+			names = append(names, objects.Items[i].Name)
+		}
+	case *corev1.NodeList:
+		// Only drained nodes are completed, for the command that ends their maintenance.
+		for i := range objects.Items {
+			if of, drained := objects.Items[i].Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation]; drained {
+				names = append(names, objects.Items[i].Name+"\tdrained for "+of)
+			}
+		}
 	case *corev1.PodList:
 		for i := range objects.Items {
 			names = append(names, objects.Items[i].Name+"\t"+string(objects.Items[i].Status.Phase))

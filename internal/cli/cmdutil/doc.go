@@ -9,7 +9,7 @@
 //   - options.go: the steps of running a command
 //   - args.go: object names as arguments
 //   - client.go, pages.go, lists.go: reading from the cluster, also page by page
-//   - listing.go: commands that list NodePools or ScheduledRestarts
+//   - listing.go: commands that list objects of our kinds
 //   - contexts.go, located.go: the flag --contexts, and joint output for several clusters
 //   - restartlist.go: reading ScheduledRestarts with only the displayed fields
 //   - podlist.go: reading many pods with only the needed fields
@@ -19,6 +19,6 @@
 //   - output.go, columns.go, sort.go: the flags -o, --no-headers and --sort-by
 //   - follow.go, follow_contexts.go: the flag -w, which prints later changes
 //   - manifests.go: reading the manifests of the flag -f
-//   - duration.go: flag values for durations
+//   - duration.go, dryrun.go: flag values for durations, and the flag --dry-run
 //   - completion.go: shell completion of object and context names
 package cmdutil

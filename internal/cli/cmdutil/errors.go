@@ -20,7 +20,7 @@ import (
 // Documented exit codes of the plugin, for use in scripts.
 const (
 	ExitError       = 1
-	ExitNotDone     = 2 // a plan found changes, pods of lost nodes fit nowhere else, a drain would not move all pods, a forecast has missed ticks, a gate is closed, a requested restart did not succeed, or a migration has manual steps
+	ExitNotDone     = 2 // a plan found changes, pods of lost nodes fit nowhere else, a drain would not move all pods, a forecast has missed ticks or a round of maintenance that ends too late, a gate is closed, a requested restart did not succeed, or a migration has manual steps
 	ExitNotFound    = 3
 	ExitUnreachable = 4
 	ExitForbidden   = 5

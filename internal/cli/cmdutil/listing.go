@@ -18,14 +18,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Listing implements the common flags and output of the commands that list NodePools or
-// ScheduledRestarts.
+// Listing implements the common flags and output of the commands that list objects of a kind of ours.
 type Listing struct {
 	*Env
 	// Kind is the kind of the listed objects. Plural is their name in messages. Empty returns an
 	// empty list of the kind.
 	Kind, Plural string
 	Empty        func() client.ObjectList
+	// Controller is the name of the controller of the kind if it is off by default. Then is what
+	// follows if the leader does not run it. Both are "" for other kinds.
+	Controller, Then string
 
 	LabelSelector string
 	Selector      labels.Selector
@@ -71,11 +73,26 @@ func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, uno
 	} else if err := t.WriteLayout(l.Console.Out, l.Console.Screen, layout); err != nil {
 		return err
 	}
-	if err := l.NoteOutdated(ctx, c, unobserved); err != nil || !l.Watch {
+	if err := l.NoteManagers(ctx, l.Env, c, len(t.Rows), unobserved); err != nil || !l.Watch {
 		return err
 	}
 	changes.Kind, changes.Empty, changes.Layout = l.Kind, l.Empty, layout
 	return l.Follow(ctx, changes)
+}
+
+// NoteManagers prints a note to stderr if the status of the listed objects may be outdated, because
+// no manager leads, or because the leader does not run the controller of the kind. Without any
+// object, a controller that does not run is not mentioned.
+func (l *Listing) NoteManagers(ctx context.Context, e *Env, c client.Client, objects int, unobserved view.Unobserved) error {
+	m, err := ManagerIfAllowed(ctx, e, c)
+	if err != nil {
+		return err
+	}
+	e.NoteManager(m, unobserved, ThenOutdated)
+	if l.Controller != "" && objects > 0 {
+		e.NoteController(m, l.Controller, l.Then)
+	}
+	return nil
 }
 
 // Clusters defines how a command lists the objects of several clusters. T is the result of reading

@@ -5,6 +5,7 @@ package cmdutil
 
 import (
 	"context"
+	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,19 @@ func (e *Env) NoteManager(m view.Manager, unobserved view.Unobserved, then strin
 	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
 		e.Console.Note("note: " + problem + ": " + then + ": see kubectl tide check")
 	}
+}
+
+// NoteController prints a note to stderr if the leader does not run the named controller, with the
+// given consequence.
+func (e *Env) NoteController(m view.Manager, controller, then string) {
+	if m.NotRunning(controller) {
+		e.Console.Note("note: " + NotRunning(controller) + ": " + then)
+	}
+}
+
+// NotRunning states that the leader does not run the named controller, and how to change that.
+func NotRunning(controller string) string {
+	return fmt.Sprintf("the controller %[1]s does not run (add it to --controllers of the manager, such as --controllers=*,%[1]s)", controller)
 }
 
 // NoteOutdated prints a note to stderr if the status of some objects may be outdated because no

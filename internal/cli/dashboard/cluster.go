@@ -108,10 +108,16 @@ func (c *cluster) kinds() []dashboard.Kind {
 	if namespace := c.about.Namespace; namespace != "" {
 		kinds = append(kinds, c.pods(dashboard.KindOwnPods, namespace))
 	}
-	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
-	freezes.Optional = true // The installed CRDs may be older than the plugin, and lack Freeze.
-	freezes.Source = unlessUnserved(freezes.Source, c.config, tidekeeperv1.SchemeGroupVersion.WithResource(freezes.Name))
-	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
+	// The installed CRDs may be older than the plugin, and lack these kinds.
+	for _, kind := range []dashboard.Kind{
+		c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} }),
+		c.kind("nodemaintenances", &tidekeeperv1.NodeMaintenance{}, "", func() client.ObjectList { return &tidekeeperv1.NodeMaintenanceList{} }),
+	} {
+		kind.Optional = true
+		kind.Source = unlessUnserved(kind.Source, c.config, tidekeeperv1.SchemeGroupVersion.WithResource(kind.Name))
+		kinds = append(kinds, kind)
+	}
+	kinds = append(kinds, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
 	for _, k := range workload.Kinds {
 		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return cmdutil.NewList(k) })
 		if kind.Optional = k.Optional; k.Optional {
@@ -150,7 +156,7 @@ func (c *cluster) check(resource string, object runtime.Object, namespace string
 	if gvk, err := apiutil.GVKForObject(object, c.client.Scheme()); err == nil && gvk.Group != "" {
 		words[4] += "." + gvk.Group
 	}
-	clusterScoped := slices.Contains([]string{"nodepools", "nodes", "freezes", "namespaces"}, resource)
+	clusterScoped := slices.Contains([]string{"nodepools", "nodes", "freezes", "nodemaintenances", "namespaces"}, resource)
 	switch {
 	case namespace != "":
 		words = append(words, "--namespace", namespace)

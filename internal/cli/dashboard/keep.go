@@ -44,6 +44,7 @@ func (k *keeper) keep(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
+	changed := metav1.NewTime(workload.ChangedAt(object))
 	object.SetManagedFields(nil)
 	switch object := o.(type) {
 	case *corev1.Pod:
@@ -52,10 +53,12 @@ func (k *keeper) keep(o any) (any, error) {
 		object.Status.Images = nil
 	case *tidekeeperv1.ScheduledRestart:
 		cmdutil.KeepRestart(object)
-	case *tidekeeperv1.NodePool, *tidekeeperv1.Freeze, *corev1.Namespace:
+	case *tidekeeperv1.NodePool, *tidekeeperv1.Freeze, *tidekeeperv1.NodeMaintenance, *corev1.Namespace:
 	default:
-		if kind, err := workload.Of(o.(workload.Object)); err == nil && kind.Trim != nil {
-			return o, kind.Trim(o.(workload.Object))
+		w := o.(workload.Object)
+		if kind, err := workload.Of(w); err == nil && kind.Trim != nil {
+			w.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: &changed}}) // [workload.LastProgress] needs the time of the last change.
+			return o, kind.Trim(w)
 		}
 	}
 	return o, nil

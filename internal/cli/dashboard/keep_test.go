@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/resources"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // siblingPod returns the nth pod of a ReplicaSet. The pod also has fields that no page shows.
@@ -38,6 +41,22 @@ func siblingPod(n int, cpu string) *corev1.Pod {
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 			Name: "app", ImageID: "sha256:1", AllocatedResources: requests.DeepCopy(), Resources: &corev1.ResourceRequirements{Requests: requests.DeepCopy()},
 		}}},
+	}
+}
+
+// TestKeepProgress checks that the last progress of a rollout remains known, so that the page has the
+// forecast of the plugin.
+func TestKeepProgress(t *testing.T) {
+	changed := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &changed, FieldsV1: metav1.NewFieldsV1("{}")}}},
+		Status:     appsv1.StatefulSetStatus{ObservedGeneration: 1, CurrentRevision: "a", UpdateRevision: "b"},
+	}
+	if _, err := (&keeper{}).keep(set); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := workload.LastProgress(set); !at.Equal(changed.Time) || set.ManagedFields[0].FieldsV1 != nil {
+		t.Errorf("the last progress is %s, want %s; kept: %v", at, changed, set.ManagedFields)
 	}
 }
 

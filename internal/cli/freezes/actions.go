@@ -24,7 +24,7 @@ type Actions struct {
 // Freeze creates a Freeze for the given namespaces; an empty list means all namespaces. As in the
 // command, `until` is a duration from now, or a time with a time zone.
 func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
-	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: "none"}
+	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: cmdutil.DryRunNone}
 	if err := o.Validate(); err != nil {
 		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The dashboard's form fields have the names of the flags, without dashes.
 	}
@@ -38,6 +38,6 @@ func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason
 // Thaw deletes the Freeze with this name and UID. It does not delete a new Freeze of the same name,
 // because the user has not seen it on the page.
 func (a *Actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
-	o := &thawOptions{Env: a.Env, name: name, uid: uid, dryRun: "none"}
+	o := &thawOptions{Env: a.Env, name: name, uid: uid, dryRun: cmdutil.DryRunNone}
 	return o.lift(ctx, a.Client)
 }

@@ -11,8 +11,6 @@
 package freezes
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,26 +32,3 @@ func NewCommands(e *cmdutil.Env) []*cobra.Command {
 
 // displayName returns the name of a Freeze as kubectl prints it.
 func displayName(name string) string { return "freeze.tidekeeper.dev/" + name }
-
-// dryRun is the value of the flag --dry-run.
-type dryRun string
-
-func (d *dryRun) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(d), "dry-run", "none", "none or server; with server, the API server only validates the request and changes nothing")
-	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func (d *dryRun) validate() error {
-	if *d != "none" && *d != "server" {
-		return fmt.Errorf("--dry-run=%s: write none or server", *d)
-	}
-	return nil
-}
-
-// suffix returns the phrase that marks the output of a dry run, as in kubectl.
-func (d *dryRun) suffix() string {
-	if *d == "server" {
-		return " (server dry run)"
-	}
-	return ""
-}

@@ -29,7 +29,7 @@ const generateName = "freeze-"
 type freezeOptions struct {
 	*cmdutil.Env
 	until, from, reason, name string
-	dryRun                    dryRun
+	dryRun                    cmdutil.DryRun
 
 	// namespaces lists the values of the flag -n. An empty list means all namespaces.
 	namespaces []string
@@ -61,7 +61,7 @@ TIME is a duration from now, such as 90m, 24h or 7d, or a time with its zone, su
 	cmd.Flags().StringVar(&o.from, "from", "", "when the freeze begins, written like --until (default now)")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, in one line; restarts and pools that are held back show it")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the Freeze (default generated)")
-	o.dryRun.addTo(cmd)
+	o.dryRun.AddTo(cmd)
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func (o *freezeOptions) Complete(cmd *cobra.Command, _ []string) error {
 
 // Validate implements [cmdutil.Options].
 func (o *freezeOptions) Validate() error {
-	if err := o.dryRun.validate(); err != nil {
+	if err := o.dryRun.Validate(); err != nil {
 		return err
 	}
 	now := o.Now()
@@ -173,7 +173,7 @@ func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeepe
 		f.GenerateName = generateName
 	}
 	options := []client.CreateOption{client.FieldOwner(cmdutil.FieldManager)}
-	if o.dryRun == "server" {
+	if o.dryRun == cmdutil.DryRunServer {
 		options = append(options, client.DryRunAll)
 	}
 	if err := c.Create(ctx, f, options...); err != nil {
@@ -193,5 +193,5 @@ func (o *freezeOptions) done(f *tidekeeperv1.Freeze) string {
 	if f.Spec.From != nil {
 		from = "from " + term.ComingInZone(f.Spec.From.Time, now, o.Local) + " "
 	}
-	return fmt.Sprintf("%s created: no restart is started in %s %suntil %s%s", displayName(f.Name), where, from, term.ComingInZone(f.Spec.Until.Time, now, o.Local), o.dryRun.suffix())
+	return fmt.Sprintf("%s created: no restart is started in %s %suntil %s%s", displayName(f.Name), where, from, term.ComingInZone(f.Spec.Until.Time, now, o.Local), o.dryRun.Suffix())
 }

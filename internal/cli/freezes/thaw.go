@@ -20,7 +20,7 @@ import (
 // thawOptions holds the flags and arguments of thaw.
 type thawOptions struct {
 	*cmdutil.Env
-	dryRun dryRun
+	dryRun cmdutil.DryRun
 	name   string
 	// uid is the UID of the Freeze to delete. If it is empty, the name alone selects the Freeze.
 	uid types.UID
@@ -45,7 +45,7 @@ the only Freeze that has not ended.`,
 		ValidArgsFunction: e.Kubeconfig.CompleteOne(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	o.dryRun.addTo(cmd)
+	o.dryRun.AddTo(cmd)
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func (o *thawOptions) Complete(_ *cobra.Command, args []string) error {
 }
 
 // Validate implements [cmdutil.Options].
-func (o *thawOptions) Validate() error { return o.dryRun.validate() }
+func (o *thawOptions) Validate() error { return o.dryRun.Validate() }
 
 // Run implements [cmdutil.Options].
 func (o *thawOptions) Run(ctx context.Context) error {
@@ -90,7 +90,7 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 		return "", fmt.Errorf("%s is a different Freeze now, created at %s: nothing was lifted", displayName(f.Name), f.CreationTimestamp.UTC().Format(time.RFC3339))
 	}
 	options := []client.DeleteOption{client.Preconditions{UID: &f.UID}}
-	if o.dryRun == "server" {
+	if o.dryRun == cmdutil.DryRunServer {
 		options = append(options, client.DryRunAll)
 	}
 	if err := c.Delete(ctx, f, options...); err != nil {
@@ -100,7 +100,7 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 	if !o.Now().Before(f.Spec.Until.Time) {
 		done = "deleted; it had already ended"
 	}
-	return displayName(f.Name) + " " + done + o.dryRun.suffix(), nil
+	return displayName(f.Name) + " " + done + o.dryRun.Suffix(), nil
 }
 
 // only returns the only Freeze that has not ended. It returns an error if there is none, or more

@@ -182,8 +182,13 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	for _, line := range roomLines(d) {
 		fact(line[0], term.Printable(line[1]))
 	}
-	if h := d.Headroom; h != nil {
-		fact("Headroom:", s.Paint(cmdutil.ColorOf(h.Severity), h.Reason)+", "+term.Printable(h.Message))
+	for _, answer := range []struct {
+		name string
+		is   *view.Status
+	}{{"Headroom:", d.Headroom}, {"Drainable:", d.Drainable}} {
+		if is := answer.is; is != nil {
+			fact(answer.name, s.Paint(cmdutil.ColorOf(is.Severity), is.Reason)+", "+term.Printable(is.Message))
+		}
 	}
 	settings := d.Settings
 	if len(settings) == 0 {
@@ -199,7 +204,7 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	fmt.Fprintln(out)
 	if len(d.Members) == 0 {
 		fmt.Fprintln(out, "No nodes.")
-	} else if err := printMembers(out, d.Members, all, s); err != nil {
+	} else if err := printMembers(out, d.Members, all, now, s); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/term"
@@ -55,15 +56,15 @@ func sharesText(shares []capacity.Share) string {
 
 // printMembers prints a table of all nodes. If there are many nodes and all is not set, it prints a
 // histogram and the fullest nodes instead.
-func printMembers(out io.Writer, members []view.Member, all bool, s term.Screen) error {
+func printMembers(out io.Writer, members []view.Member, all bool, now time.Time, s term.Screen) error {
 	if all || len(members) <= manyMembers {
-		return membersTable(members).WriteTo(out, s)
+		return membersTable(members, now).WriteTo(out, s)
 	}
 	if err := histogram(members).WriteTo(out, s); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nThe %d fullest of %d nodes; --all shows all:\n", fewMembers, len(members))
-	return membersTable(members[:fewMembers]).WriteTo(out, s)
+	return membersTable(members[:fewMembers], now).WriteTo(out, s)
 }
 
 // histogram returns a table of the number of nodes by the level of their fullest resource.
@@ -83,7 +84,7 @@ func histogram(members []view.Member) *term.Table {
 }
 
 // membersTable returns a table of the pool's nodes, the fullest first.
-func membersTable(members []view.Member) *term.Table {
+func membersTable(members []view.Member, now time.Time) *term.Table {
 	t := &term.Table{Bars: levelBars[1:], Columns: []term.Column{
 		{Header: "NODE", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"}, {Header: "LACKS", Text: 20},
 	}}
@@ -98,7 +99,11 @@ func membersTable(members []view.Member) *term.Table {
 		}
 		lacks := term.Text("-")
 		if len(m.Lacks) > 0 {
-			lacks = term.Painted(term.Yellow, strings.Join(m.Lacks, ", "))
+			text := strings.Join(m.Lacks, ", ")
+			if m.ClosedSince != nil {
+				text += ", being emptied for " + term.Ago(m.ClosedSince.Time, now)
+			}
+			lacks = term.Painted(term.Yellow, text)
 		}
 		t.Rows = append(t.Rows, append(row, lacks))
 	}

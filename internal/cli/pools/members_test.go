@@ -26,7 +26,7 @@ func TestManyMembers(t *testing.T) {
 	}
 	show := func(all bool) []string {
 		var out strings.Builder
-		if err := printMembers(&out, members, all, term.Screen{}); err != nil {
+		if err := printMembers(&out, members, all, noon, term.Screen{}); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

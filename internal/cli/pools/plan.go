@@ -7,19 +7,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
@@ -45,7 +49,8 @@ func newPlanCommand(e *cmdutil.Env) *cobra.Command {
 		Long: `plan shows what would happen if NodePools were applied or deleted, without doing
 it: which nodes join or leave, which of their labels, annotations and taints change, which
 keys stay with an older pool, how the RuntimeClass changes, and which pods would be
-evicted, or could not be rescheduled to the same node.
+evicted, or could not be rescheduled to the same node. Of pods that would be evicted within
+budgets, it names the PodDisruptionBudgets that do not allow it now.
 
 The API server validates the manifest, as in kubectl apply --dry-run=server, which
 requires the right to apply it. The rest is computed by the same code that the manager
@@ -147,7 +152,38 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 		return nil, err
 	}
 	plan.Pods = append([]preview.Pod{}, preview.WithDeletedRuntimeClasses(preview.Pods(plan.Nodes, pods), plan.DeletedRuntimeClasses(), pods)...)
-	return plan, nil
+	plan.Blockers, err = budgetBlockers(ctx, c, plan.Pods, pods, o.Now())
+	if apierrors.IsForbidden(err) {
+		o.Console.Note("PodDisruptionBudgets are not evaluated: " + err.Error())
+		err = nil
+	}
+	return plan, err
+}
+
+// budgetBlockers returns the PodDisruptionBudgets that do not allow now that the given pods are
+// evicted within budgets. It reads them only if there are such pods.
+func budgetBlockers(ctx context.Context, c client.Client, planned []preview.Pod, list []corev1.Pod, now time.Time) ([]drain.Blocker, error) {
+	evicted := sets.New[client.ObjectKey]()
+	for _, p := range planned {
+		if p.WithinBudgets {
+			evicted.Insert(client.ObjectKey{Namespace: p.Namespace, Name: p.Name})
+		}
+	}
+	if len(evicted) == 0 {
+		return nil, nil
+	}
+	budgets := &policyv1.PodDisruptionBudgetList{}
+	if err := c.List(ctx, budgets, cmdutil.FromCache()); err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	for i := range list {
+		if evicted.Has(client.ObjectKeyFromObject(&list[i])) {
+			pods = append(pods, &list[i])
+		}
+	}
+	blockers := drain.NewWorld(budgets.Items, drain.Volumes{}).Blockers(&corev1.Node{}, pods, now)
+	return slices.DeleteFunc(blockers, func(b drain.Blocker) bool { return b.Reason != drain.Budget && b.Reason != drain.SeveralBudgets }), nil
 }
 
 // affectedPods returns the pods that the plan may affect. The result may include other pods. The

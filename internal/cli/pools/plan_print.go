@@ -23,6 +23,8 @@ const (
 	mostNames  = 5  // maximum number of names listed for a group of nodes with equal changes
 	mostGroups = 20 // maximum number of listed groups of nodes
 	mostOwners = 20 // maximum number of listed owners of pods
+	// maximum number of listed PodDisruptionBudgets that do not allow evictions
+	mostBlockers = 10
 )
 
 // printPlan prints a plan: a summary, the nodes grouped by equal changes, and the pods grouped by
@@ -105,6 +107,13 @@ func planSummary(plan *view.Plan, s term.Screen) []string {
 	for i, text := range podFacts(plan, c, s) {
 		lines = append(lines, fmt.Sprintf("%-15s%s", onFirst(i, "Pods:"), text))
 	}
+	for i, b := range plan.Blockers {
+		if i == mostBlockers {
+			fact("", "and %d more", len(plan.Blockers)-i)
+			break
+		}
+		fact(onFirst(i, "Would wait:"), "%s/%s (%s): %s", b.Namespace, b.Workload, term.Plural(b.Count, "pod"), b.Message)
+	}
 	return lines
 }
 
@@ -114,7 +123,15 @@ func podFacts(plan *view.Plan, c view.PlanCounts, s term.Screen) (facts []string
 		return []string{"unknown"}
 	}
 	if c.Evicted > 0 {
-		facts = append(facts, s.Paint(term.Red, fmt.Sprintf("%d would be evicted from %s, a few nodes at a time", c.Evicted, term.Plural(c.EvictedFrom, "node"))))
+		how := ""
+		switch c.WithinBudgets {
+		case 0:
+		case c.Evicted:
+			how = " within their budgets"
+		default:
+			how = fmt.Sprintf(", %d of them within their budgets", c.WithinBudgets)
+		}
+		facts = append(facts, s.Paint(term.Red, fmt.Sprintf("%d would be evicted from %s%s, a few nodes at a time", c.Evicted, term.Plural(c.EvictedFrom, "node"), how)))
 	}
 	if c.NotReschedulable > 0 {
 		facts = append(facts, fmt.Sprintf("%d would keep running, but could not be rescheduled there", c.NotReschedulable))
@@ -208,15 +225,19 @@ func formatChange(c preview.Change) (term.Color, string) {
 
 // outcomeCell shows the plan's effect on a pod.
 func outcomeCell(p preview.Pod) term.Cell {
+	evicted := "evicted"
+	if p.WithinBudgets {
+		evicted = "evicted within budgets"
+	}
 	switch {
 	case p.Outcome == preview.OutcomeNotReschedulable:
 		return term.Painted(term.Yellow, "not reschedulable")
 	case p.Outcome == preview.OutcomeNotRecreatable:
 		return term.Painted(term.Red, "could not be created again")
 	case p.AfterSeconds > 0:
-		return term.Painted(term.Red, "evicted after "+duration.HumanDuration(time.Duration(p.AfterSeconds)*time.Second))
+		return term.Painted(term.Red, evicted+" after "+duration.HumanDuration(time.Duration(p.AfterSeconds)*time.Second))
 	default:
-		return term.Painted(term.Red, "evicted")
+		return term.Painted(term.Red, evicted)
 	}
 }
 

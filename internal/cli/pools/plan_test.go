@@ -14,6 +14,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -38,7 +39,10 @@ func TestPrintPlan(t *testing.T) {
 	for i := range 5000 {
 		plan.Nodes = append(plan.Nodes, preview.Node{Name: fmt.Sprintf("node-%04d", i), Changes: []preview.Change{add}})
 		plan.Pods = append(plan.Pods, preview.Pod{Namespace: "shop", Name: fmt.Sprint("web-", i), Node: fmt.Sprintf("node-%04d", i%100), Owner: "Deployment/web",
-			Outcome: preview.OutcomeEvicted, Because: "taint example.com/t=1:NoExecute"})
+			Outcome: preview.OutcomeEvicted, WithinBudgets: true, Because: "taint example.com/t=1:NoExecute"})
+	}
+	for range 12 {
+		plan.Blockers = append(plan.Blockers, drain.Blocker{Namespace: "shop", Workload: "Deployment/web", Count: 3, Message: "the PodDisruptionBudget web allows nothing"})
 	}
 	plan.Pods = append(plan.Pods,
 		preview.Pod{Namespace: "shop", Name: "alone", Node: "special", Outcome: preview.OutcomeEvicted, Because: "taint x:NoExecute", AfterSeconds: 300},
@@ -49,8 +53,10 @@ func TestPrintPlan(t *testing.T) {
 Nodes:         5001 would change, 0 join, 1 leave
 Conflicts:     begin on 1 node, end on 0
 RuntimeClass:  node-pool-gpu would be replaced: handler kata, now runc
-Pods:          5002 would be evicted from 101 nodes, a few nodes at a time
+Pods:          5002 would be evicted from 101 nodes, 5000 of them within their budgets, a few nodes at a time
                1 would keep running, but could not be rescheduled there
+Would wait:    shop/Deployment/web (3 pods): the PodDisruptionBudget web allows nothing
+` + strings.Repeat("               shop/Deployment/web (3 pods): the PodDisruptionBudget web allows nothing\n", 9) + `               and 2 more
 
 5000 nodes: node-0000, node-0001, node-0002, node-0003, node-0004 and 4995 more
   + taint example.com/t=1:NoExecute
@@ -60,11 +66,11 @@ node special
   ~ annotation b=2 instead of "evil\x1b[2J", which no pool has set and none would restore
   ! label c stays with pool "old", which is older; pool "gpu" does not get it
 
-NAMESPACE   WORKLOAD          PODS   NODES   OUTCOME             BECAUSE OF                        NOTE
-shop        Deployment/web    5000   100     evicted             taint example.com/t=1:NoExecute
-shop        Pod/alone         1      1       evicted after 5m    taint x:NoExecute                 has no controller: not recreated
-shop        Pod/etcd          1      1       evicted             taint x:NoExecute                 static: restarted by its kubelet
-shop        DaemonSet/agent   1      1       not reschedulable   labels                            not recreated on these nodes
+NAMESPACE   WORKLOAD          PODS   NODES   OUTCOME                  BECAUSE OF                        NOTE
+shop        Deployment/web    5000   100     evicted within budgets   taint example.com/t=1:NoExecute
+shop        Pod/alone         1      1       evicted after 5m         taint x:NoExecute                 has no controller: not recreated
+shop        Pod/etcd          1      1       evicted                  taint x:NoExecute                 static: restarted by its kubelet
+shop        DaemonSet/agent   1      1       not reschedulable        labels                            not recreated on these nodes
 `
 	show := func(all bool, s term.Screen) string {
 		var out strings.Builder

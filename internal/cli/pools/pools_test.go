@@ -15,6 +15,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -179,8 +180,22 @@ AGE   TYPE      REASON           MESSAGE
 	}
 	// The rest must still be shown if the user is not allowed to read pods.
 	facts.Pods = nil
-	if got := lines(t, membersTable(detailOf(t, facts).Members), term.Screen{})[1]; got != "node-1   yes     -     -        -      -" {
+	if got := lines(t, membersTable(detailOf(t, facts).Members, noon), term.Screen{})[1]; got != "node-1   yes     -     -        -      -" {
 		t.Errorf("without pods: %q", got)
+	}
+}
+
+// TestMemberBeingEmptied checks that a node that is being emptied within budgets is marked as such,
+// for its own pool only.
+func TestMemberBeingEmptied(t *testing.T) {
+	node := objects.Node("n").Role("worker").Closed("worker", "gpu", noon.Add(-5*time.Minute)).Closed("other", "gpu", noon.Add(-time.Hour)).Obj()
+	facts := view.PoolFacts{Pool: objects.Pool("worker").TaintWithinBudgets("gpu", "").Obj(), Members: []corev1.Node{*node}}
+	if got := lines(t, membersTable(detailOf(t, facts).Members, noon), term.Screen{})[1]; !strings.HasSuffix(got, "  taint gpu:NoExecute, being emptied for 5m") {
+		t.Errorf("%q", got)
+	}
+	facts.Pool = objects.Pool("third").MatchLabels("kubernetes.io/os", "linux").TaintWithinBudgets("gpu", "").Obj()
+	if got := lines(t, membersTable(detailOf(t, facts).Members, noon), term.Screen{})[1]; !strings.HasSuffix(got, "  taint gpu:NoExecute") {
+		t.Errorf("of another pool: %q", got)
 	}
 }
 

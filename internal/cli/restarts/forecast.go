@@ -67,7 +67,10 @@ Each restart is assumed to take as long as the last successful restart in its hi
 without any, --assume-duration. Workloads are assumed to stay as they are: a paused workload
 stays paused. Pods age, and only restarts replace them. If you may not list pods, their ages
 are those that the manager last recorded. The results of the operator's queries are unknown:
-they are assumed to hold nothing back. A rollout in progress completes as a restart would.
+they are assumed to hold nothing back. A rollout in progress completes as a restart would,
+unless it has made no progress for its progressDeadlineSeconds: it stays as it is, and stderr
+names it. Ticks of a time without a manager have the outcomes that a manager records that
+starts now.
 Among restarts that are due at the same instant, the manager may choose a different order.
 The settings of the manager are read from its lease; flags override them. If the lease cannot
 be read, the defaults are assumed, and the last line says so.

@@ -23,6 +23,9 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	if n := f.Summary.Unlisted; n > 0 {
 		o.Console.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or a shorter time with --for", n))
 	}
+	if text := hangingText(f.Hanging); text != "" {
+		o.Console.Note("note: " + text)
+	}
 	if n := f.ClosedByQuery; n > 0 {
 		o.Console.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; the results of queries are not known, and are assumed to hold nothing back", term.Plural(n, "restart")))
 	}
@@ -46,6 +49,24 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	fmt.Fprintln(o.Console.Out, summaryText(&f, o.Local))
 	fmt.Fprintln(o.Console.Out, o.assumedText(&f))
 	return nil
+}
+
+// mostHanging is the maximum number of hanging rollouts that a note names.
+const mostHanging = 3
+
+// hangingText names rollouts that make no progress. It returns "" if there are none.
+func hangingText(all []forecast.Hanging) string {
+	var named []string
+	for _, h := range all[:min(len(all), mostHanging)] {
+		named = append(named, fmt.Sprintf("%s of %s (%s)", h.Target, h.Namespace, h.Message))
+	}
+	switch more := len(all) - mostHanging; {
+	case len(all) == 0:
+		return ""
+	case more > 0:
+		named = append(named, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%s without progress, assumed to stay so: %s", term.Plural(len(all), "rollout"), strings.Join(named, ", "))
 }
 
 // forecastTable returns a table with a row for each minute in which restarts start.

@@ -69,3 +69,21 @@ func TestForecastTables(t *testing.T) {
 		t.Errorf("in words (-want +got):\n%s", diff)
 	}
 }
+
+// TestHangingText checks that the note about hanging rollouts names a few workloads and the reasons.
+func TestHangingText(t *testing.T) {
+	var all []forecast.Hanging
+	for i, want := range []string{
+		"",
+		"1 rollout without progress, assumed to stay so: Deployment/a of shop (1 of 3 pods are updated)",
+		"2 rollouts without progress, assumed to stay so: Deployment/a of shop (1 of 3 pods are updated), Deployment/b of shop (1 of 3 pods are updated)",
+		"",
+		"4 rollouts without progress, assumed to stay so: Deployment/a of shop (1 of 3 pods are updated), Deployment/b of shop (1 of 3 pods are updated), " +
+			"Deployment/c of shop (1 of 3 pods are updated), and 1 more",
+	} {
+		if got := hangingText(all); got != want && i != 3 {
+			t.Errorf("%d: got %q, want %q", i, got, want)
+		}
+		all = append(all, forecast.Hanging{Namespace: "shop", Target: "Deployment/" + string(rune('a'+i)), Message: "1 of 3 pods are updated"})
+	}
+}

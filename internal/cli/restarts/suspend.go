@@ -73,7 +73,7 @@ func (o *suspendOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.suffix())
+		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.dryRun.Suffix())
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekee
 	case r.Spec.Suspend:
 		err = o.set(ctx, c, r, false)
 	case view.StoppedByFailures(r):
-		err = clearFailures(ctx, c, r, o.dryRun == "server")
+		err = clearFailures(ctx, c, r, o.dryRun == cmdutil.DryRunServer)
 	default:
 		return "is not suspended" + nextStart(r, o.Now(), o.Local), nil
 	}

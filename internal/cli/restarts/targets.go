@@ -90,7 +90,7 @@ type targets struct {
 	*cmdutil.Env
 	labelSelector string
 	all           bool
-	dryRun        string
+	dryRun        cmdutil.DryRun
 
 	refs      []reference
 	selector  labels.Selector
@@ -100,8 +100,7 @@ type targets struct {
 func (t *targets) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.labelSelector, "selector", "l", "", "select restarts with these labels, such as app=web, instead of names")
 	cmd.Flags().BoolVar(&t.all, "all", false, "select all restarts in the namespace, instead of names")
-	cmd.Flags().StringVar(&t.dryRun, "dry-run", "none", "none or server; with server, the API server only validates the request and changes nothing")
-	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
+	t.dryRun.AddTo(cmd)
 }
 
 // Complete implements [cmdutil.Options].
@@ -124,28 +123,16 @@ func (t *targets) Validate() error {
 			ways++
 		}
 	}
-	switch {
-	case ways != 1:
+	if ways != 1 {
 		return fmt.Errorf("name restarts by NAME or TYPE/NAME, or select them by -l or by --all: one of the three")
-	case t.dryRun != "none" && t.dryRun != "server":
-		return fmt.Errorf("--dry-run=%s: write none or server", t.dryRun)
-	default:
-		return nil
 	}
-}
-
-// suffix returns the phrase that marks the output of a dry run, as in kubectl.
-func (t *targets) suffix() string {
-	if t.dryRun == "server" {
-		return " (server dry run)"
-	}
-	return ""
+	return t.dryRun.Validate()
 }
 
 // patchOptions returns the options for each patch: the field manager and, if requested, a dry run.
 func (t *targets) patchOptions() []client.PatchOption {
 	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
-	if t.dryRun == "server" {
+	if t.dryRun == cmdutil.DryRunServer {
 		options = append(options, client.DryRunAll)
 	}
 	return options

@@ -214,7 +214,8 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 			return err
 		}
 		state.Selector = nil // A selector takes much memory, and the forecast does not need it.
-		r.targets[key] = forecast.Target{State: state}
+		at, limit := workload.LastProgress(o)
+		r.targets[key] = forecast.Target{State: state, LastProgress: at, ProgressLimit: limit}
 		return nil
 	}
 	read := func(namespace string) error {
@@ -260,7 +261,8 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 func (r *world) forecast(ctx context.Context, settings view.Settings, assumed time.Duration, until time.Time) (forecast.Forecast, error) {
 	f := forecast.Run(ctx, forecast.Input{
 		Restarts: r.restarts, Targets: r.targets, Freezes: r.freezes, Limits: settings.Limits, AssumedDuration: assumed,
-		Now: r.Now().Truncate(time.Second), Until: until.Truncate(time.Second), Namespace: r.namespace, MostListed: view.MostListed,
+		LeadingSince: view.LeadingSince(r.manager, r.unobserved, r.Now()).Truncate(time.Second),
+		Now:          r.Now().Truncate(time.Second), Until: until.Truncate(time.Second), Namespace: r.namespace, MostListed: view.MostListed,
 	})
 	return f, ctx.Err()
 }

@@ -50,6 +50,10 @@ func Settings(l *coordinationv1.Lease) map[string]string {
 	return settings
 }
 
+// RunsSetting returns the name of the setting by which the leader publishes that it runs a
+// controller. Its value is "true".
+func RunsSetting(controller string) string { return "runs-" + controller }
+
 // publisher returns the part of a manager's identity that is unique and a valid label value: the
 // UUID after the host name.
 func publisher(identity string) string {

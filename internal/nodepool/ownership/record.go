@@ -3,6 +3,10 @@
 
 // Package ownership reads and writes a node's ownership record, which is an annotation that lists
 // the settings applied to the node by each pool.
+//
+//	record.go  the settings in the record
+//	digest.go  the form in which the record has long values
+//	closed.go  for which NoExecute taints the node is being emptied, and since when
 package ownership
 
 import (
@@ -13,9 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Record is the content of a node's ownership annotation: it maps pool names to the settings that
-// the pools have applied to the node. It is written in the same patch as the settings, so that
-// neither can exist without the other.
+// Record is the content of a node's ownership annotation, apart from [Closed]: it maps pool names to
+// the settings that the pools have applied to the node. It is written in the same patch as the
+// settings, so that neither can exist without the other. A pool that has closed the node, but
+// applied no settings, is in it without settings.
 type Record map[string]Settings
 
 // Settings maps the keys of a pool's settings on a node to the digests of their values.
@@ -33,6 +38,9 @@ func Parse(text string) (Record, error) {
 	}
 	r := Record{}
 	for pool, s := range stored {
+		if len(closedOf(&s)) > 0 {
+			r[pool] = Settings{}
+		}
 		for _, kind := range setting.Kinds() {
 			for name, value := range *s.Values(kind) {
 				r.Add(pool, setting.Key{Kind: kind, Name: name}, value)
@@ -47,15 +55,23 @@ func Parse(text string) (Record, error) {
 	return r, nil
 }
 
-// String returns the value of the ownership annotation as JSON with sorted keys, so that equal
-// records result in equal strings. It returns "" for an empty record.
-func (r Record) String() string {
+// String returns the value of the ownership annotation of a node that no pool has closed.
+func (r Record) String() string { return r.Text(nil) }
+
+// Text returns the value of the ownership annotation as JSON with sorted keys, so that equal records
+// result in equal strings. It returns "" for an empty record.
+func (r Record) Text(closed Closed) string {
 	stored := map[string]setting.Stored{}
+	for pool, since := range closed {
+		if len(since) > 0 {
+			stored[pool] = setting.Stored{Closed: storedTimes(since)}
+		}
+	}
 	for pool, settings := range r {
 		if len(settings) == 0 {
 			continue
 		}
-		var s setting.Stored
+		s := stored[pool]
 		for key, digest := range settings {
 			values, text := s.Values(key.Kind), string(digest)
 			if hash, hashed := strings.CutPrefix(text, hashMark); hashed && key.Kind.CanBeLong() {

@@ -6,8 +6,6 @@ package plan
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
@@ -18,13 +16,10 @@ func IsActive(pool *tidekeeperv1.NodePool) bool {
 	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
 }
 
-// ManagedKeys returns the keys that the pool has to manage: all keys in its spec, and the
-// previously managed keys for which mayBeOnNode returns true.
+// ManagedKeys returns the keys that the pool has to manage: its [WantedKeys], and the previously
+// managed keys for which mayBeOnNode returns true.
 func ManagedKeys(pool *tidekeeperv1.NodePool, mayBeOnNode func(setting.Key) bool) tidekeeperv1.ManagedKeys {
-	keys := sets.New[setting.Key]()
-	for key := range setting.Desired(pool) {
-		keys.Insert(key)
-	}
+	keys := WantedKeys(pool)
 	for key := range setting.Managed(pool) {
 		if mayBeOnNode(key) {
 			keys.Insert(key)

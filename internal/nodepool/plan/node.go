@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,8 +22,13 @@ type PoolOnNode struct {
 	Pool *tidekeeperv1.NodePool
 	// Member is true if the pool selects the node and is not being deleted.
 	Member bool
-	// MayEvict is true if the pool is currently permitted to add NoExecute taints to this node.
+	// MayEvict is true if it is the node's turn: the pool is currently permitted to add NoExecute
+	// taints to it, or to close it for them. TurnAt is the time since which it is.
 	MayEvict bool
+	TurnAt   time.Time
+	// Emptied is true if no pod is left on the node that the pool's NoExecute taints with the
+	// eviction WithinBudgets would delete.
+	Emptied bool
 	// FormerlyManaged is the set of keys that this pool, or a deleted pool with the same name,
 	// managed in the past. A delayed write may have set them on the node after the pool stopped
 	// managing them.
@@ -45,6 +51,8 @@ type PoolOnNode struct {
 //     nothing, and a value that another client has written since is kept. A taint that the pool
 //     replaces with a NoExecute taint of the same key is kept until the NoExecute taint may be
 //     added, so that no new pods are scheduled to the node in the meantime.
+//   - For a NoExecute taint with the eviction WithinBudgets, the node is closed when it is its
+//     turn, and gets the taint when it has been emptied: see closing.go.
 //   - A setting recorded for a pool that does not exist is kept, as is its ownership entry,
 //     because no pool manages the key. The setting is removed if a pool of that name is known
 //     to have managed the key.
@@ -76,10 +84,12 @@ func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[st
 		},
 	}
 	var err error
+	p.closed = ownership.ParseClosed(node.Annotations[tidekeeperv1.OwnershipAnnotation])
 	if p.recorded, err = ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation]); err != nil {
 		p.recorded = p.inferOwnership()
 	}
 	winners := p.resolve()
+	p.close(winners)
 	for key, w := range winners {
 		p.write(key, w)
 	}
@@ -97,6 +107,8 @@ type planner struct {
 	// recorded is the content of the node's ownership annotation. The node's current values must be
 	// read through the method has, which records the dependency.
 	recorded ownership.Record
+	// closed says since when the node is being emptied, according to the ownership annotation.
+	closed ownership.Closed
 	// pending maps each key that must not be added yet to the name of the pool that specifies it.
 	pending map[setting.Key]string
 
@@ -114,6 +126,8 @@ func (p *planner) has(key setting.Key) (value string, exists bool) {
 type winner struct {
 	PoolOnNode
 	value string
+	// closing is true for a closing taint, which is not in the pool's spec.
+	closing bool
 }
 
 // resolve returns the winning pool for each key specified by a member pool. It adds an entry to
@@ -126,7 +140,7 @@ func (p *planner) resolve() map[setting.Key]winner {
 		}
 		for key, value := range setting.Desired(pool.Pool) {
 			if first, taken := winners[key]; !taken {
-				winners[key] = winner{pool, value}
+				winners[key] = winner{PoolOnNode: pool, value: value}
 			} else if first.value != value {
 				p.plan.Conflicts = append(p.plan.Conflicts,
 					Conflict{Pool: pool.Pool.Name, Owner: first.Pool.Name, Node: p.node.Name, Key: key})
@@ -148,6 +162,8 @@ func (p *planner) write(key setting.Key, w winner) {
 			p.plan.Outdated = append(p.plan.Outdated, pool)
 		}
 		p.keepOwnership(key)
+	case p.keepsForeign(key, w):
+		p.keepOwnership(key)
 	case exists && actual == w.value:
 		// If another pool set the value, ownership passes to the winner only once the winner
 		// manages the key. If it passed earlier, the key might not be managed by any pool.
@@ -162,17 +178,25 @@ func (p *planner) write(key setting.Key, w winner) {
 		p.plan.Outdated = append(p.plan.Outdated, pool)
 		p.pending[key] = pool
 		p.keepOwnership(key)
+	case key.IsNoExecute() && isWithinBudgets(w.Pool, key):
+		p.writeWithinBudgets(key, w)
 	case key.IsNoExecute() && !w.MayEvict:
 		p.plan.EvictionPending = append(p.plan.EvictionPending, pool)
 		p.pending[key] = pool
 		p.keepOwnership(key)
 	default:
-		p.plan.Set[key] = w.value
-		p.plan.Ownership.Add(pool, key, w.value)
-		p.plan.Changes = append(p.plan.Changes, Change{pool, key, p.changeKind(key, w)})
-		if key.IsNoExecute() {
-			p.plan.Evicting = append(p.plan.Evicting, pool)
-		}
+		p.set(key, w)
+	}
+}
+
+// set sets a key to its winner's value.
+func (p *planner) set(key setting.Key, w winner) {
+	pool := w.Pool.Name
+	p.plan.Set[key] = w.value
+	p.plan.Ownership.Add(pool, key, w.value)
+	p.plan.Changes = append(p.plan.Changes, Change{pool, key, p.changeKind(key, w)})
+	if key.IsNoExecute() {
+		p.plan.Evicting = append(p.plan.Evicting, pool)
 	}
 }
 
@@ -239,10 +263,16 @@ func (p *planner) keepOwnership(key setting.Key) {
 func (p *planner) inferOwnership() ownership.Record {
 	r := ownership.Record{}
 	for _, pool := range p.pools {
-		for key, value := range setting.Desired(pool.Pool) {
+		infer := func(key setting.Key, value string) {
 			if actual, exists := p.has(key); exists && actual == value {
 				r.Add(pool.Pool.Name, key, value)
 			}
+		}
+		for key, value := range setting.Desired(pool.Pool) {
+			infer(key, value)
+		}
+		for t := range closingTaints(pool.Pool) {
+			infer(setting.TaintKey(t.Key, t.Effect), t.Value)
 		}
 	}
 	return r
@@ -266,11 +296,13 @@ func (p *planner) finish() {
 	slices.SortFunc(plan.Conflicts, func(a, b Conflict) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), setting.Compare(a.Key, b.Key))
 	})
-	plan.ownershipText = plan.Ownership.String()
+	slices.SortFunc(plan.Emptying, compareTaints)
+	slices.SortFunc(plan.Emptied, compareTaints)
+	plan.ownershipText = plan.Ownership.Text(plan.Closed)
 	plan.OwnershipChanged = plan.ownershipText != p.node.Annotations[tidekeeperv1.OwnershipAnnotation]
 	for _, on := range p.pools {
 		pool := on.Pool.Name
-		if !maps.Equal(p.recorded[pool], plan.Ownership[pool]) ||
+		if !maps.Equal(p.recorded[pool], plan.Ownership[pool]) || !maps.Equal(p.closed[pool], plan.Closed[pool]) ||
 			slices.ContainsFunc(plan.Changes, func(c Change) bool { return c.Pool == pool }) {
 			plan.Affected = append(plan.Affected, pool)
 		}

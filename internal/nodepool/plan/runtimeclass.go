@@ -42,10 +42,8 @@ func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 		nodeSelector = plainMap(pool.Spec.Selector.MatchLabels)
 	}
 	var tolerations []corev1.Toleration
-	for _, t := range pool.Spec.Taints {
-		tolerations = append(tolerations, corev1.Toleration{
-			Key: t.Key, Operator: corev1.TolerationOpEqual, Value: string(t.Value), Effect: t.Effect,
-		})
+	for _, t := range Taints(pool) {
+		tolerations = append(tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 	}
 	return &nodev1.RuntimeClass{
 		ObjectMeta: metav1.ObjectMeta{

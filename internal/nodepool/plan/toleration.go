@@ -15,13 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Taints returns the taints in the pool's spec.
+// Taints returns the taints that the pool may put on nodes: the taints in its spec, and the taints
+// with which it closes nodes.
 func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	taints := make([]corev1.Taint, len(pool.Spec.Taints))
 	for i, t := range pool.Spec.Taints {
 		taints[i] = corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
 	}
-	return taints
+	return slices.AppendSeq(taints, closingTaints(pool))
 }
 
 // NoExecuteTaints returns the NoExecute taints in the pool's spec, or nil if there are none.
@@ -67,10 +68,17 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 
 // HasTaint reports whether the given taint of a node is in the pool's spec. A taint with another
 // value belongs to another pool, or to an earlier spec of this pool.
-func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool {
-	return slices.ContainsFunc(pool.Spec.Taints, func(t tidekeeperv1.Taint) bool {
-		return t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value
-	})
+func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool { return TaintOf(pool, on) != nil }
+
+// TaintOf returns the taint of the pool's spec that equals the given taint of a node, or nil if there
+// is none.
+func TaintOf(pool *tidekeeperv1.NodePool, on *corev1.Taint) *tidekeeperv1.Taint {
+	for i := range pool.Spec.Taints {
+		if t := &pool.Spec.Taints[i]; t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value {
+			return t
+		}
+	}
+	return nil
 }
 
 // LatestTaint returns the latest timeAdded of the taints, or zero if none of them has a timeAdded.

@@ -26,12 +26,13 @@ type NodePlan struct {
 	Remove sets.Set[setting.Key]
 	// Read is the set of keys whose current values the plan depends on.
 	Read sets.Set[setting.Key]
-	// Ownership is the content of the ownership annotation that the plan writes.
+	// Ownership and Closed are the content of the ownership annotation that the plan writes.
 	Ownership ownership.Record
-	// OwnershipChanged reports whether Ownership differs from the node's current ownership
+	Closed    ownership.Closed
+	// OwnershipChanged reports whether the content differs from the node's current ownership
 	// annotation.
 	OwnershipChanged bool
-	// ownershipText is Ownership in the format of the annotation.
+	// ownershipText is the content in the format of the annotation.
 	ownershipText string
 
 	// Changes lists the changes of settings, sorted by pool. It is used for events and logs.
@@ -42,8 +43,12 @@ type NodePlan struct {
 	// Outdated lists the member pools whose settings the node does not fully have yet.
 	Outdated []string
 	// EvictionPending lists the member pools that still wait for permission to add a NoExecute
-	// taint. Evicting lists the member pools whose NoExecute taint this plan adds.
+	// taint, or to close the node for it. Evicting lists the member pools whose NoExecute taint
+	// this plan adds, or for whose NoExecute taint it closes the node.
 	EvictionPending, Evicting []string
+	// Emptying lists the taints for which the node is closed and is being emptied. Emptied lists
+	// the taints with the eviction WithinBudgets that this plan adds.
+	Emptying, Emptied []TaintBeingPrepared
 	// AnnotationsFull lists the member pools that are left out because the node's annotations would
 	// exceed the API server's size limit with their settings.
 	AnnotationsFull []string
@@ -130,6 +135,7 @@ type Summary struct {
 	// Conflicts and the following fields are copied from [NodePlan].
 	Conflicts                                                      []Conflict
 	Outdated, EvictionPending, Evicting, AnnotationsFull, Affected []string
+	Emptying                                                       []TaintBeingPrepared
 }
 
 // Summary returns the part of the plan that package state keeps for each node.
@@ -137,5 +143,6 @@ func (p *NodePlan) Summary() Summary {
 	return Summary{
 		NeedsWrite: !p.Empty(), Conflicts: p.Conflicts,
 		Outdated: p.Outdated, EvictionPending: p.EvictionPending, Evicting: p.Evicting, AnnotationsFull: p.AnnotationsFull, Affected: p.Affected,
+		Emptying: p.Emptying,
 	}
 }

@@ -42,6 +42,9 @@ type Node struct {
 
 	// before and after are the node's final states without and with the change of pools.
 	before, after *corev1.Node
+	// gentle lists the NoExecute taints of `after` that are added after the node was emptied within
+	// budgets.
+	gentle []corev1.Taint
 }
 
 // Possible values of [Change.Action].
@@ -95,7 +98,7 @@ func Nodes(before, after []*tidekeeperv1.NodePool, nodes []corev1.Node) []Node {
 // there are any.
 func compare(before, after Result) (p Node, differs bool) {
 	p = Node{
-		Name: before.Node.Name, before: before.Node, after: after.Node,
+		Name: before.Node.Name, before: before.Node, after: after.Node, gentle: after.gentle,
 		Joins: difference(after.pools, before.pools), Leaves: difference(before.pools, after.pools),
 		Changes:        changes(before, after),
 		ConflictsBegin: conflicts(difference(after.conflicts, before.conflicts)),

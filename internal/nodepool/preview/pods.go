@@ -38,6 +38,9 @@ type Pod struct {
 	// controller would replace the pod.
 	Owner   string `json:"owner,omitempty"`
 	Outcome string `json:"outcome"` // Evicted, NotReschedulable or NotRecreatable
+	// WithinBudgets is true for a pod that is evicted within its PodDisruptionBudgets before the
+	// taint is added to the node.
+	WithinBudgets bool `json:"withinBudgets,omitempty"`
 	// AfterSeconds is the number of seconds for which the pod tolerates the taint that evicts it.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
 	// Because is the cause of the outcome: a taint, a RuntimeClass, or "labels" if the node would
@@ -82,7 +85,7 @@ func Pods(nodes []Node, list []corev1.Pod) []Pod {
 		if !affected || pods.IsTerminal(pod) || !pod.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if p, ok := outcomeOf(pod, node.before, node.after); ok {
+		if p, ok := outcomeOf(pod, node); ok {
 			previews = append(previews, p)
 		}
 	}
@@ -126,9 +129,9 @@ func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.P
 	return previews
 }
 
-// outcomeOf returns the effect that changing the node from `before` to `after` has on a pod, and
-// whether there is any.
-func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
+// outcomeOf returns the effect that the node's changes have on a pod, and whether there is any.
+func outcomeOf(pod *corev1.Pod, node *Node) (Pod, bool) {
+	before, after := node.before, node.after
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Node: after.Name, Owner: workloadOf(pod), Static: static}
 
@@ -137,6 +140,8 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	switch {
 	case evicted && (!evictedBefore || delay < delayBefore):
 		p.Outcome, p.AfterSeconds = OutcomeEvicted, int64(delay/time.Second)
+		_, deleted := plan.EvictionDelay(pod, slices.DeleteFunc(noExecuteTaintsOn(after), func(t corev1.Taint) bool { return slices.Contains(node.gentle, t) }))
+		p.WithinBudgets = !deleted && !static
 		for _, t := range noExecuteTaintsOn(after) {
 			if alone, evicts := plan.EvictionDelay(pod, []corev1.Taint{t}); evicts && alone == delay {
 				p.Because = "taint " + t.ToString()

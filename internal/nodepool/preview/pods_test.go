@@ -39,12 +39,19 @@ func TestPreviewPods(t *testing.T) {
 	forAWhile.TolerationSeconds = &seconds
 
 	execute := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "1", objects.NoExecute)
+	gently := objects.Pool("p").MatchLabels("zone", "a").TaintWithinBudgets("t", "1")
+	both := objects.PoolFrom(gently.Obj()).Taint("u", "", objects.NoExecute)
+	toleratesU := corev1.Toleration{Key: "u", Operator: corev1.TolerationOpExists}
 	schedule := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "", objects.NoSchedule)
 	prefer := objects.Pool("p").MatchLabels("zone", "a").Taint("t", "", corev1.TaintEffectPreferNoSchedule)
 	relabel := objects.Pool("p").MatchLabels("zone", "a").Labels("tier", "gold")
 	node := func() *objects.NodeBuilder { return objects.Node("n").Label("zone", "a").Label("tier", "silver") }
 	text := func(p Pod) string {
-		return strings.TrimSpace(fmt.Sprintf("%s %s %s after %d because of %s static=%t", p.Name, p.Owner, p.Outcome, p.AfterSeconds, p.Because, p.Static))
+		text := strings.TrimSpace(fmt.Sprintf("%s %s %s after %d because of %s static=%t", p.Name, p.Owner, p.Outcome, p.AfterSeconds, p.Because, p.Static))
+		if p.WithinBudgets {
+			text += " within budgets"
+		}
+		return text
 	}
 	for _, tc := range []struct {
 		name string
@@ -55,6 +62,12 @@ func TestPreviewPods(t *testing.T) {
 	}{
 		{"evicted", execute, node(), replica, "web Deployment/web Evicted after 0 because of taint t=1:NoExecute static=false"},
 		{"evicted after a while", execute, node(), owned("DaemonSet", "agent", pod("agent").Tolerating(forAWhile)), "agent DaemonSet/agent Evicted after 300 because of taint t=1:NoExecute static=false"},
+		{"within budgets", gently, node(), replica, "web Deployment/web Evicted after 0 because of taint t=1:NoExecute static=false within budgets"},
+		{"within budgets, after a while", gently, node(), owned("Job", "j", pod("j").Tolerating(forAWhile)), "j Job/j Evicted after 300 because of taint t=1:NoExecute static=false within budgets"},
+		{"a static pod has no budget", gently, node(), static, "static  Evicted after 0 because of taint t=1:NoExecute static=true"},
+		{"another taint does not wait for budgets", both, node(), replica, "web Deployment/web Evicted after 0 because of taint t=1:NoExecute static=false"},
+		{"but tolerates that", both, node(), owned("Job", "j", pod("j").Tolerating(toleratesU)), "j Job/j Evicted after 0 because of taint t=1:NoExecute static=false within budgets"},
+		{"on a node that is being emptied", gently, node().TaintOf("p", "t", "1", objects.NoSchedule).Closed("p", "t", objects.Epoch), owned("Job", "j", pod("j")), "j Job/j Evicted after 0 because of taint t=1:NoExecute static=false within budgets"},
 		{"tolerates it", execute, node(), owned("Job", "j", pod("j").Tolerating(tolerates)), ""},
 		{"without a workload", execute, node(), pod("bare").Obj(), "bare  Evicted after 0 because of taint t=1:NoExecute static=false"},
 		{"static", execute, node(), static, "static  Evicted after 0 because of taint t=1:NoExecute static=true"},

@@ -35,6 +35,9 @@ type Result struct {
 	pools     []string
 	ownership ownership.Record
 	conflicts []plan.Conflict
+	// gentle lists the NoExecute taints of the node that pools add after they have emptied it within
+	// budgets.
+	gentle []corev1.Taint
 	// neverSettles is true if the simulation found no final state, because pools repeatedly add the
 	// node to each other and remove it again. The controllers would throttle the patches of such a
 	// node.
@@ -80,8 +83,9 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 			if _, owns := recorded[p.pool.Name]; !selected && !owns {
 				continue
 			}
-			// In the final state, every node has been permitted to get its NoExecute taints.
-			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true}
+			// In the final state, every node has been permitted to get its NoExecute taints, and
+			// has been emptied for them.
+			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true, Emptied: true}
 			pools = append(pools, on)
 			if on.Member {
 				r.pools = append(r.pools, p.pool.Name)
@@ -91,10 +95,24 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 		nodePlan := plan.ForNode(r.Node, pools)
 		r.conflicts, r.ownership = nodePlan.Conflicts, nodePlan.Ownership
 		if nodePlan.Empty() {
+			r.gentle = s.gentleTaints(r)
 			return r
 		}
 		r.Node = nodePlan.ApplyTo(r.Node, time.Time{})
 	}
 	r.neverSettles = true
 	return r
+}
+
+// gentleTaints returns the value of the result's field gentle.
+func (s *Simulator) gentleTaints(r Result) (taints []corev1.Taint) {
+	for _, on := range r.Node.Spec.Taints {
+		for _, p := range s.pools {
+			_, has := r.ownership[p.pool.Name][setting.TaintKey(on.Key, on.Effect)]
+			if t := plan.TaintOf(p.pool, &on); has && t != nil && t.Eviction == tidekeeperv1.TaintEvictionWithinBudgets {
+				taints = append(taints, on)
+			}
+		}
+	}
+	return taints
 }

@@ -59,12 +59,22 @@ func (k Key) IsNoExecute() bool {
 
 // NoExecute returns the key of the NoExecute taint with the same taint key, or the zero Key if k
 // does not identify a taint.
-func (k Key) NoExecute() Key {
+func (k Key) NoExecute() Key { return k.withEffect(corev1.TaintEffectNoExecute) }
+
+// NoSchedule is like [Key.NoExecute] for the NoSchedule taint.
+func (k Key) NoSchedule() Key { return k.withEffect(corev1.TaintEffectNoSchedule) }
+
+func (k Key) withEffect(effect corev1.TaintEffect) Key {
 	if k.Kind != Taint {
 		return Key{}
 	}
+	return TaintKey(k.TaintKey(), effect)
+}
+
+// TaintKey returns the key of a taint without its effect. k must identify a taint.
+func (k Key) TaintKey() string {
 	key, _ := splitTaintName(k.Name)
-	return TaintKey(key, corev1.TaintEffectNoExecute)
+	return key
 }
 
 // Compare orders keys by kind, then by name.

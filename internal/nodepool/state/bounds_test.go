@@ -164,7 +164,7 @@ func TestRefusedNodes(t *testing.T) {
 	f.SetPool(objects.Pool("p").Labels("ours", "1").Taint("out", "", corev1.TaintEffectNoExecute).Obj())
 	node := objects.Node("n").Role("p").Obj()
 	f.SetNode(node)
-	f.AllowEvictions("p", []string{"n"})
+	f.AllowEvictions("p", []string{"n"}, nil, objects.PatchTime)
 	plan, end := f.BeginWrite(node)
 	f.RecordFailure("n", plan.Affected, errors.New("no: "+strings.Repeat("x", 5_000)), true)
 	end()
@@ -172,7 +172,8 @@ func TestRefusedNodes(t *testing.T) {
 	if v.Refused != 1 || v.RefusedNode != "n" || !strings.HasPrefix(v.RefusedReason, "no: ") || len(v.RefusedReason) > maxReasonLength {
 		t.Errorf("%d nodes are refused: %s, %s", v.Refused, v.RefusedNode, v.RefusedReason)
 	}
-	if turns := f.graph.pools["p"].turns; turns.allowed.Has("n") || !turns.failing.Has("n") {
+	turns := f.graph.pools["p"].turns
+	if _, allowed := turns.allowed["n"]; allowed || !turns.failing.Has("n") {
 		t.Error("the node still has its turn")
 	}
 	plan, end = f.BeginWrite(node)

@@ -7,8 +7,10 @@
 //
 //	cluster.go     the model, protected by a lock; methods for the informers
 //	snapshot.go    the state of a pool, and the input of headroom evaluations
+//	drainable.go   the input of evaluations of whether nodes can be drained
 //	writes.go      writes of nodes: permission, progress and results
 //	evictions.go   the nodes that may get a NoExecute taint
+//	emptying.go    the nodes that are being emptied within budgets
 //	graph.go       pools and nodes, and the links between them
 //	pool.go, sums.go, turns.go
 //	               a pool: its members, their resource sums, and which of them may get a
@@ -47,6 +49,8 @@ import (
 type Cluster struct {
 	// Journal collects the changes to pools that will be reported as events.
 	Journal *Journal
+	// Emptying has the methods about nodes that are being emptied within budgets.
+	Emptying Emptying
 	guarded
 }
 
@@ -71,6 +75,7 @@ func (u *guarded) change(do func(g *graph)) Dirty {
 func NewCluster() *Cluster {
 	c := &Cluster{guarded: guarded{graph: newGraph()}}
 	c.Journal = c.graph.journal
+	c.Emptying = Emptying{&c.guarded}
 	return c
 }
 
@@ -158,7 +163,7 @@ func (c *Cluster) DeletePod(uid types.UID) Dirty {
 	return c.change(func(g *graph) { g.loadsChanged(g.loads.DeletePod(uid)) })
 }
 
-// AllKeys returns all nodes that need a write, and all pools. A controller adds them to its queue
+// AllKeys returns all nodes that need a write or are being emptied, and all pools. A controller adds them to its queue
 // when it starts.
 func (c *Cluster) AllKeys() Dirty {
 	return c.change(func(g *graph) {
@@ -166,6 +171,7 @@ func (c *Cluster) AllKeys() Dirty {
 			if n.summary.NeedsWrite {
 				g.dirty.Nodes.Insert(name)
 			}
+			g.emptyingChanged(n)
 		}
 		for name := range g.pools {
 			g.dirty.Edited.Insert(name)

@@ -202,7 +202,7 @@ func TestEvictionsAreAllowedOnce(t *testing.T) {
 	if dirty := f.SetNode(bare); dirty.Nodes.Has("n") {
 		t.Error("a NoExecute taint is added to a node that was not allowed")
 	}
-	if dirty := f.AllowEvictions("a", []string{"n", "unknown"}); !dirty.Nodes.Has("n") {
+	if dirty := f.AllowEvictions("a", []string{"n", "unknown"}, nil, objects.PatchTime); !dirty.Nodes.Has("n") {
 		t.Error("an allowed node is not queued")
 	}
 	f.SetNode(objects.Node("n").Role("a").TaintOf("a", "out", "", corev1.TaintEffectNoExecute).Obj())

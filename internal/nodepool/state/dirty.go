@@ -9,6 +9,9 @@ import "k8s.io/apimachinery/pkg/util/sets"
 type Dirty struct {
 	// Nodes is the set of nodes that need a write.
 	Nodes sets.Set[string]
+	// Emptying is the set of nodes that are being emptied within budgets, or were until now, and of
+	// which pods or settings have changed.
+	Emptying sets.Set[string]
 	// Edited is the set of pools that were created, edited or deleted, or that a new leader has not
 	// reconciled yet.
 	Edited sets.Set[string]
@@ -20,5 +23,5 @@ type Dirty struct {
 }
 
 func newDirty() Dirty {
-	return Dirty{Nodes: sets.New[string](), Edited: sets.New[string](), Pools: sets.New[string](), Utilization: sets.New[string]()}
+	return Dirty{Nodes: sets.New[string](), Emptying: sets.New[string](), Edited: sets.New[string](), Pools: sets.New[string](), Utilization: sets.New[string]()}
 }

@@ -8,39 +8,46 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// AllowEvictions permits the pool to add its NoExecute taints to the named nodes.
-func (c *Cluster) AllowEvictions(pool string, names []string) Dirty {
+// AllowEvictions permits the pool to add its NoExecute taints to the named nodes, or to close them
+// for these taints. emptied is the set of nodes on which no pod is affected, so that they need not
+// be closed first.
+func (c *Cluster) AllowEvictions(pool string, names []string, emptied sets.Set[string], now time.Time) Dirty {
 	return c.change(func(g *graph) {
 		p := g.pools[pool]
 		if p == nil {
 			return
 		}
 		for _, name := range names {
-			if n, known := g.nodes[name]; known && p.turns.allow(name) {
+			if n, known := g.nodes[name]; known && p.turns.allow(name, emptied.Has(name), now) {
 				g.planNode(n)
 			}
 		}
 	})
 }
 
-// WithdrawEvictions revokes all pools' permission to add NoExecute taints to a node, so that the
-// node has to wait again.
+// WithdrawEvictions revokes all pools' permissions to add NoExecute taints to a node and to close it
+// for them, so that the node has to wait again.
 func (c *Cluster) WithdrawEvictions(name string) Dirty {
-	return c.change(func(g *graph) {
-		n := g.nodes[name]
-		if n == nil {
-			return
+	return c.change(func(g *graph) { withdraw(g, name) })
+}
+
+func withdraw(g *graph, name string) {
+	n := g.nodes[name]
+	if n == nil {
+		return
+	}
+	for _, p := range n.pools {
+		if p.turns.withdraw(name) {
+			g.dirty.Pools.Insert(p.object.Name)
 		}
-		for _, p := range n.pools {
-			if p.turns.withdraw(name) {
-				g.dirty.Pools.Insert(p.object.Name)
-			}
-		}
-		g.planNode(n)
-	})
+	}
+	g.planNode(n)
 }
 
 // Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints. list
@@ -76,10 +83,14 @@ func (c *Cluster) Evictions(name string, maxDuration time.Duration, now time.Tim
 		}
 		e := plan.NodeEviction{
 			Node: node, Member: p.members.Has(node), Waiting: p.turns.pending.Has(node),
-			Failing: p.turns.failing.Has(node), Since: g.tainted[node],
+			Failing: p.turns.failing.Has(node),
+			Since: n.sinceLastEviction(func(taints []corev1.Taint) bool {
+				return n.affectedPods(taints, delays, maxDuration, false) > 0
+			}),
 		}
-		e.Allowed = !e.Waiting && slices.ContainsFunc(n.pools, func(other *pool) bool { return other.turns.allowed.Has(node) })
-		taints := n.evictingTaints()
+		e.Allowed = !e.Waiting && slices.ContainsFunc(n.pools, func(other *pool) bool { _, has := other.turns.allowed[node]; return has })
+		emptying, _ := n.emptyingTaints()
+		taints := append(n.evictingTaints(), emptying...)
 		if e.Waiting {
 			taints = append(taints, plan.NoExecuteTaints(p.object)...)
 		}

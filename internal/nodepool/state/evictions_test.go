@@ -28,7 +28,7 @@ func TestEvictions(t *testing.T) {
 	f.SetNode(objects.Node("theirs").Role("b").TaintAt("gone", "", objects.NoExecute, objects.PatchTime.Add(-time.Minute)).Obj())
 	f.SetNode(objects.Node("next").Role("b").Obj())
 	f.SetNode(objects.Node("other").Role("quiet").TaintAt("not-ours", "", objects.NoExecute, objects.PatchTime).Obj())
-	f.AllowEvictions("b", []string{"next"})
+	f.AllowEvictions("b", []string{"next"}, nil, objects.PatchTime)
 	years := int64(10 * 365 * 24 * 3600)
 	for _, node := range []string{"waits", "done", "long-done", "theirs", "next", "other"} {
 		pod := objects.Pod("p-" + node).On(node).Obj()

@@ -34,8 +34,9 @@ type graph struct {
 	owners ownerIndex
 	// formerKeys holds the keys that pools managed in the past but no longer manage.
 	formerKeys formerKeys
-	// tainted maps each node to the time at which it last got a NoExecute taint of a pool. Entries
-	// older than the maximum eviction duration are dropped when they are read.
+	// tainted maps each node to the time at which it last got a NoExecute taint of a pool, or was
+	// closed for such a taint. Entries older than the maximum eviction duration are dropped when
+	// they are read.
 	tainted map[string]time.Time
 	// journal records which nodes join and leave pools.
 	journal *Journal
@@ -70,7 +71,8 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	old := p.object
 	p.object = object
 	if old == nil || old.Generation != object.Generation {
-		g.roomChanges++ // The result of a headroom evaluation is valid for a single generation.
+		g.roomChanges++         // The result of a headroom evaluation is valid for a single generation.
+		p.turns.emptied.Clear() // So is the look at the pods that the taints would delete.
 	}
 	if old == nil || old.Generation != object.Generation || old.DeletionTimestamp.IsZero() != object.DeletionTimestamp.IsZero() {
 		g.dirty.Edited.Insert(name)
@@ -224,6 +226,7 @@ func (g *graph) loadsChanged(names ...string) {
 	for _, name := range names {
 		if n := g.nodes[name]; n != nil {
 			g.recount(n)
+			g.emptyingChanged(n)
 		} else if name != "" {
 			g.roomChanges++
 		}
@@ -325,11 +328,11 @@ func (g *graph) planNode(n *node) {
 	n.summary = plan.Summary{}
 	delete(g.tainted, n.name)
 	if n.object != nil {
-		if since := plan.LatestTaint(n.evictingTaints()); !since.IsZero() {
-			g.tainted[n.name] = since
-		}
 		nodePlan := plan.ForNode(n.object, g.poolsOn(n.object, n.record))
 		n.summary = nodePlan.Summary()
+		if since := n.sinceLastEviction(func([]corev1.Taint) bool { return true }); !since.IsZero() {
+			g.tainted[n.name] = since
+		}
 		if n.summary.NeedsWrite {
 			g.dirty.Nodes.Insert(n.name)
 		}
@@ -342,6 +345,7 @@ func (g *graph) planNode(n *node) {
 			n.refused.Delete(name)
 		}
 	}
+	g.emptyingPlanned(n, before.Emptying)
 }
 
 // poolsOn returns the pools that affect a node: the pools that select it, and the pools named in
@@ -349,10 +353,12 @@ func (g *graph) planNode(n *node) {
 func (g *graph) poolsOn(object *corev1.Node, record ownership.Record) []plan.PoolOnNode {
 	var pools []plan.PoolOnNode
 	for p := range g.selecting(object) {
-		pools = append(pools, plan.PoolOnNode{
-			Pool: p.object, Member: p.object.DeletionTimestamp.IsZero(), MayEvict: p.turns.allowed.Has(object.Name),
-			FormerlyManaged: g.formerKeys.forPool(p.object.Name),
-		})
+		on := plan.PoolOnNode{
+			Pool: p.object, Member: p.object.DeletionTimestamp.IsZero(), FormerlyManaged: g.formerKeys.forPool(p.object.Name),
+			Emptied: p.turns.emptied.Has(object.Name),
+		}
+		on.TurnAt, on.MayEvict = p.turns.allowed[object.Name]
+		pools = append(pools, on)
 	}
 	for name := range record {
 		p, former := g.pools[name], g.formerKeys.forPool(name)

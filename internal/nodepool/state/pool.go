@@ -29,6 +29,8 @@ type pool struct {
 	plans   plans
 	turns   turns
 	writes  writes
+	// emptying is the set of members that are being emptied within budgets.
+	emptying sets.Set[string]
 
 	// statusWritten is the time at which this process last wrote the pool's status. It is zero
 	// before the first write.
@@ -47,7 +49,7 @@ type ahead struct {
 
 func newPool() *pool {
 	return &pool{
-		members: sets.New[string](), turns: newTurns(),
+		members: sets.New[string](), turns: newTurns(), emptying: sets.New[string](),
 		plans:  plans{outdated: sets.New[string](), annotationsFull: sets.New[string](), conflicts: map[string][]plan.Conflict{}},
 		writes: writes{refused: map[string]string{}, cleanups: map[string]int{}},
 	}

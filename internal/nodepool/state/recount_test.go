@@ -5,6 +5,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -39,7 +40,6 @@ func (w *truth) recount(like *Cluster) *Cluster {
 	for _, key := range like.graph.formerKeys.order {
 		f.graph.formerKeys.add(key.pool, key.key)
 	}
-	allowed := allowedEvictions(like)
 	for _, p := range w.pools {
 		f.SetPool(p)
 	}
@@ -49,8 +49,11 @@ func (w *truth) recount(like *Cluster) *Cluster {
 	for _, p := range w.pods {
 		f.SetPod(p)
 	}
-	for pool, nodes := range allowed {
-		f.AllowEvictions(pool, nodes.UnsortedList())
+	for pool, p := range like.graph.pools {
+		f.AllowEvictions(pool, slices.Collect(maps.Keys(p.turns.allowed)), p.turns.emptied, objects.PatchTime)
+		for node := range p.turns.emptied {
+			f.Emptying.AllowTaints(pool, node)
+		}
 	}
 	return f
 }
@@ -87,8 +90,11 @@ func TestClusterEqualsRecount(t *testing.T) {
 				if rapid.Bool().Draw(t, "labels") {
 					p.Labels("shared", values.Draw(t, "value"))
 				}
-				if rapid.Bool().Draw(t, "taints") {
+				switch rapid.IntRange(0, 2).Draw(t, "taints") {
+				case 1:
 					p.Taint("out", values.Draw(t, "value"), corev1.TaintEffectNoExecute)
+				case 2:
+					p.TaintWithinBudgets("out", values.Draw(t, "value"))
 				}
 				if rapid.Bool().Draw(t, "manages nothing") {
 					p.ManagingNothing()
@@ -227,7 +233,18 @@ func TestClusterEqualsRecount(t *testing.T) {
 				f.DeletePod(uid)
 			},
 			"allow evictions": func(t *rapid.T) {
-				f.AllowEvictions(poolNames.Draw(t, "pool"), []string{nodeNames.Draw(t, "node")})
+				name := nodeNames.Draw(t, "node")
+				emptied := sets.New[string]()
+				if rapid.IntRange(0, 3).Draw(t, "no pod is affected") == 0 {
+					emptied.Insert(name)
+				}
+				f.AllowEvictions(poolNames.Draw(t, "pool"), []string{name}, emptied, objects.PatchTime)
+			},
+			"allow taints": func(t *rapid.T) {
+				f.Emptying.AllowTaints(poolNames.Draw(t, "pool"), nodeNames.Draw(t, "node"))
+			},
+			"withdraw": func(t *rapid.T) {
+				f.Emptying.WithdrawTaints(nodeNames.Draw(t, "node"))
 			},
 			"": func(t *rapid.T) {
 				if diff := cmp.Diff(snapshot(w.recount(f)), snapshot(f), cmpopts.EquateEmpty()); diff != "" {
@@ -255,14 +272,6 @@ func podCount(l *load.Load) (pods int) {
 	return pods
 }
 
-func allowedEvictions(f *Cluster) map[string]sets.Set[string] {
-	all := map[string]sets.Set[string]{}
-	for name, p := range f.graph.pools {
-		all[name] = p.turns.allowed.Clone()
-	}
-	return all
-}
-
 // snapshot returns the state of a model in a form that can be compared.
 func snapshot(f *Cluster) map[string]any {
 	all := map[string]any{}
@@ -270,7 +279,8 @@ func snapshot(f *Cluster) map[string]any {
 		v, _ := f.Pool(name)
 		all["pool "+name] = map[string]any{
 			"members": sets.List(p.members), "outdated": sets.List(p.plans.outdated), "pending": sets.List(p.turns.pending),
-			"allowed":   sets.List(p.turns.allowed),
+			"allowed": slices.Sorted(maps.Keys(p.turns.allowed)), "emptied": sets.List(p.turns.emptied),
+			"emptying": sets.List(p.emptying), "being emptied": v.Emptying,
 			"conflicts": fmt.Sprint(p.plans.conflicts), "ready": v.Ready, "nodes": v.Nodes,
 			"capacity": v.Capacity, "allocatable": v.Allocatable, "requested": v.Requested, "percent": v.Percent,
 			"owned nodes": v.OwnedNodes, "owned keys": v.OwnedKeys, "writing": v.Writing,
@@ -286,7 +296,7 @@ func snapshot(f *Cluster) map[string]any {
 		}
 		slices.Sort(pools)
 		all["node "+name] = map[string]any{
-			"pools": pools, "ready": n.ready, "outdated": n.summary.NeedsWrite,
+			"pools": pools, "ready": n.ready, "outdated": n.summary.NeedsWrite, "emptying": fmt.Sprint(n.summary.Emptying),
 		}
 	}
 	for pool, o := range f.graph.owners {

@@ -49,6 +49,11 @@ type PoolSnapshot struct {
 	// Outdated is the number of members that do not match the pool's spec yet. EvictionPending is
 	// the number of these members that wait for a NoExecute taint.
 	Outdated, EvictionPending int
+	// Emptying is the number of these members that are being emptied within budgets, and Blocked
+	// the number of those that no pod leaves. LongestBlocked describes the member that has been
+	// blocked for longest.
+	Emptying, Blocked int
+	LongestBlocked    *tidekeeperv1.BlockedNode
 	// HeldBackBy describes the freeze that holds back the members counted in EvictionPending. It is
 	// set by the caller, not by [Cluster.Pool].
 	HeldBackBy string
@@ -98,6 +103,7 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 	p.sums.report(&v)
 	v.UsableNodes = v.Nodes - v.LostNodes
 	p.report(&v)
+	p.reportEmptying(c.graph.nodes, &v)
 	return v, true
 }
 

@@ -5,6 +5,7 @@ package state
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -12,33 +13,43 @@ import (
 )
 
 // turns tracks the members of a pool that lack a NoExecute taint of its spec. A member whose turn
-// it is may get the taint. Only a limited number of members have their turn at the same time.
+// it is may get the taint, or may be closed for it. Only a limited number of members have their turn
+// at the same time.
 type turns struct {
-	// pending is the set of members that wait for their turn. allowed is the set of members whose
-	// turn it is.
-	pending, allowed sets.Set[string]
+	// pending is the set of members that wait for their turn. allowed maps the members whose turn
+	// it is to the time at which they got it.
+	pending sets.Set[string]
+	allowed map[string]time.Time
+	// emptied is the set of members that may get the taints for which they were to be emptied.
+	emptied sets.Set[string]
 	// failing is the set of members that lost their turn because their last write failed, for any
 	// reason.
 	failing sets.Set[string]
 }
 
 func newTurns() turns {
-	return turns{pending: sets.New[string](), allowed: sets.New[string](), failing: sets.New[string]()}
+	return turns{pending: sets.New[string](), allowed: map[string]time.Time{}, emptied: sets.New[string](), failing: sets.New[string]()}
 }
 
-// allow gives a waiting node its turn. It reports whether the node was waiting.
-func (t *turns) allow(node string) bool {
+// allow gives a waiting node its turn. emptied is true if no pod on the node is affected. It reports
+// whether the node was waiting.
+func (t *turns) allow(node string, emptied bool, now time.Time) bool {
 	if !t.pending.Has(node) {
 		return false
 	}
-	t.allowed.Insert(node)
+	t.allowed[node] = now
+	if emptied {
+		t.emptied.Insert(node)
+	}
 	return true
 }
 
-// withdraw ends a node's turn. It reports whether the node had its turn.
+// withdraw revokes a node's permissions. It reports whether the node had any.
 func (t *turns) withdraw(node string) bool {
-	had := t.allowed.Has(node)
-	t.allowed.Delete(node)
+	_, had := t.allowed[node]
+	had = had || t.emptied.Has(node)
+	delete(t.allowed, node)
+	t.emptied.Delete(node)
 	return had
 }
 
@@ -52,10 +63,14 @@ func (t *turns) fail(node string) bool {
 	return true
 }
 
-// planned ends the turn of a node that has got the taint or no longer needs it. If the taint has to
-// be added again later, the node has to wait for another turn.
+// planned ends the turn of a node that has got the taint, was closed for it, or no longer needs it.
+// If the taint has to be added again later, the node has to wait for another turn.
 func (t *turns) planned(pool, node string, before, now *plan.Summary) {
-	if slices.Contains(before.Evicting, pool) && !slices.Contains(now.Evicting, pool) {
-		t.allowed.Delete(node)
+	if slices.Contains(now.Evicting, pool) {
+		return
+	}
+	t.emptied.Delete(node)
+	if slices.Contains(before.Evicting, pool) {
+		delete(t.allowed, node)
 	}
 }

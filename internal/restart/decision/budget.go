@@ -34,9 +34,15 @@ type budgetGate struct {
 	outlived bool
 }
 
+// budgetUsedUp is the blocker if the limits of the budget are unknown.
+var budgetUsedUp = blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: (&budgetGate{}).usedUp("is")}
+
 func (g *budgetGate) blocks() *blocker {
-	if g.hasSlot {
+	switch {
+	case g.hasSlot:
 		return nil
+	case g.slots == Slots{}:
+		return &budgetUsedUp
 	}
 	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: g.usedUp("is") + g.freeAgain()}
 }
@@ -48,7 +54,7 @@ func (g *budgetGate) usedUp(verb string) string {
 		whose, used = "this namespace's share of the restart budget", g.slots.Share
 	}
 	if g.slots.Limit == 0 {
-		return fmt.Sprintf("%s %s used up", whose, verb)
+		return whose + " " + verb + " used up"
 	}
 	return fmt.Sprintf("%s %s used up: %d of %d slots", whose, verb, used, g.slots.Limit)
 }

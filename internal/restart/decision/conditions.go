@@ -81,22 +81,36 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
-	// scheduled is true if there is a schedule. brief is the field Brief of the input.
-	scheduled, brief bool
+	// scheduled is true if there is a schedule.
+	scheduled bool
+	// brief holds the conditions of brief decisions; nil if the decision is not brief.
+	brief briefConditions
+}
+
+// briefConditions maps each reason to the conditions of a brief decision: the condition Ready with
+// that reason. They are never modified, so that all statuses share them.
+type briefConditions map[string][]metav1.Condition
+
+// of returns the conditions for a reason.
+func (b briefConditions) of(reason string) []metav1.Condition {
+	if b[reason] == nil {
+		b[reason] = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: reason}}
+	}
+	return b[reason]
 }
 
 // set sets the conditions. Their messages must change only when a decision changes, as each change
 // of a message causes a status write.
 func (c *conditions) set() {
 	is := c.diagnose()
-	is.message = text.Shorten(is.message, longestCondition)
 	all := &c.state.status.Conditions
-	if c.brief {
+	if c.brief != nil {
 		if ready := meta.FindStatusCondition(*all, tidekeeperv1.ConditionReady); ready == nil || ready.Reason != is.reason {
-			*all = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: is.reason}}
+			*all = c.brief.of(is.reason)
 		}
 		return
 	}
+	is.message = text.Shorten(is.message, longestCondition)
 	// Clone the slice, which is shared with the input and must not be modified.
 	*all = slices.Clone(*all)
 	set := func(conditionType string, value bool) {
@@ -137,7 +151,7 @@ func (c *conditions) diagnose() diagnosis {
 	case len(c.gates.order.cycle) > 0:
 		return stalled(tidekeeperv1.ReasonOrderCycle, cycleMessage(c.gates.order.cycle))
 	case missing != nil:
-		return busy(missing.reason, "ticks are being missed: "+missing.message)
+		return busy(missing.reason, c.text(func() string { return "ticks are being missed: " + missing.message }))
 	case c.waiting.blocker != nil && c.waiting.blocker.reason != tidekeeperv1.ReasonTargetNotFound:
 		return c.diagnoseWait(c.waiting.blocker)
 	case status.Active != nil:
@@ -171,19 +185,23 @@ func (c *conditions) missing() *blocker {
 
 // diagnoseWait returns the conditions if a due tick waits for the given blocker.
 func (c *conditions) diagnoseWait(b *blocker) diagnosis {
-	message := "a restart is due and waits: " + b.message
-	switch {
-	case b.reason == tidekeeperv1.ReasonFrozen:
+	switch b.reason {
+	case tidekeeperv1.ReasonFrozen:
 		return idle(b.reason, c.text(c.frozenMessage))
-	case b.reason == tidekeeperv1.ReasonWindowClosed:
-		return idle(b.reason, message)
-	case c.waiting.until.IsZero() || !c.misses.quietUntil().IsZero():
-		return busy(b.reason, message)
+	case tidekeeperv1.ReasonWindowClosed:
+		return idle(b.reason, c.text(func() string { return "a restart is due and waits: " + b.message }))
 	default:
-		return busy(b.reason, c.text(func() string {
-			return fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(c.waiting.until), b.message)
-		}))
+		return busy(b.reason, c.text(c.waitingMessage))
 	}
+}
+
+// waitingMessage describes the blocker that a due tick waits for, and the deadline of the tick.
+func (c *conditions) waitingMessage() string {
+	until := ""
+	if !c.waiting.until.IsZero() && c.misses.quietUntil().IsZero() {
+		until = " until " + formatTime(c.waiting.until)
+	}
+	return "a restart is due and waits" + until + ": " + c.waiting.blocker.message
 }
 
 // diagnoseTriggers returns the conditions if no tick is due. They show the time of the next
@@ -212,7 +230,7 @@ func (c *conditions) diagnoseTriggers() diagnosis {
 
 // text returns the result of write. If the output is brief, it returns "" and does not call write.
 func (c *conditions) text(write func() string) string {
-	if c.brief {
+	if c.brief != nil {
 		return ""
 	}
 	return write()

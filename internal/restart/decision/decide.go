@@ -4,6 +4,8 @@
 package decision
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -11,7 +13,7 @@ import (
 
 // decider holds the parts of a decision. Each part owns its fields of the status.
 type decider struct {
-	in  Input
+	in  *Input
 	out Output
 
 	state    state
@@ -32,23 +34,26 @@ type decider struct {
 	// other is a second decider, which computes the status that would result if no tick were
 	// claimed early.
 	other *decider
+	// brief holds the conditions of earlier brief decisions, for reuse.
+	brief briefConditions
 }
 
 // Decider makes decisions one after the other and reuses its memory allocations, since a forecast
 // makes a million decisions. The zero value is ready to use.
 type Decider struct{ decider decider }
 
-// Decide is like the function [Decide], but reuses the memory allocations of the Decider.
-func (d *Decider) Decide(in Input) Output { return d.decider.decideAbout(in) }
+// Decide is like the function [Decide], but reuses the memory allocations of the Decider. The output
+// is valid until the next call.
+func (d *Decider) Decide(in *Input) *Output { return d.decider.decideAbout(in) }
 
 // Decide makes a decision about a ScheduledRestart.
 //
 // status.nextScheduleTime is the next undecided tick. It advances only when that tick is started,
 // skipped or missed. Decisions need no state other than the status and the annotations of the
 // target.
-func Decide(in Input) Output { return new(Decider).Decide(in) }
+func Decide(in Input) Output { return *new(Decider).Decide(&in) }
 
-func (d *decider) decideAbout(in Input) Output {
+func (d *decider) decideAbout(in *Input) *Output {
 	d.prepare(in)
 	if in.Restart.Status.Active != nil && in.BeforeClaim != nil {
 		if c := d.earlyClaim(); !c.takesBack() {
@@ -56,8 +61,9 @@ func (d *decider) decideAbout(in Input) Output {
 			d.out.Unchanged = unchanged
 			return d.output(need)
 		}
-		in.Restart = &tidekeeperv1.ScheduledRestart{ObjectMeta: in.Restart.ObjectMeta, Spec: in.Restart.Spec, Status: *in.BeforeClaim}
-		d.prepare(in)
+		before := *in
+		before.Restart = &tidekeeperv1.ScheduledRestart{ObjectMeta: in.Restart.ObjectMeta, Spec: in.Restart.Spec, Status: *in.BeforeClaim}
+		d.prepare(&before)
 	}
 	return d.output(d.decide())
 }
@@ -67,39 +73,52 @@ func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
 	if d.other == nil {
 		d.other = &decider{}
 	}
-	in := d.in
+	in := *d.in
 	in.ClaimAhead = 0
-	return new(d.other.decideAbout(in).Status)
+	return new(d.other.decideAbout(&in).Status)
 }
 
-// prepare initializes the parts of a decision for the given input.
-func (d *decider) prepare(in Input) {
-	*d = decider{in: in, other: d.other}
-	d.out.Status = copyOf(&in.Restart.Status)
-	d.state = state{
-		restart: in.Restart, spec: &in.Restart.Spec, status: &d.out.Status, target: in.Target, polled: in.Polled, now: in.Now,
-		invalid: in.Invalid, orphaned: in.Orphaned(),
-	}
-	d.active = activeRestart{&d.state}
-	d.history = history{past: in.Restart.Status.History, now: in.Now}
-	d.misses = misses{state: &d.state, history: &d.history, leadingSince: in.LeadingSince}
-	d.interval = interval{state: &d.state, history: &d.history}
-	d.gates.open(&in, &d.history)
-	d.budget = budgetGate{hasSlot: in.HasSlot, slots: in.Slots, age: in.SlotAge}
+// connect connects the parts of the decider to each other. The connections remain from decision to
+// decision.
+func (d *decider) connect() {
+	s, h, w := &d.state, &d.history, &d.wake
+	s.status = &d.out.Status
+	d.active = activeRestart{s}
+	d.misses = misses{state: s, history: h}
+	d.interval = interval{state: s, history: h}
 	d.triggers = triggers{
-		state:    &d.state,
-		schedule: scheduleTrigger{state: &d.state, ticks: in.InWindows(), history: &d.history},
-		request:  requestTrigger{state: &d.state, windows: in.Windows, history: &d.history, wake: &d.wake},
-		age:      ageTrigger{state: &d.state, windows: in.Windows, ages: in.PodAges, history: &d.history, wake: &d.wake},
-		change: changeTrigger{
-			state: &d.state, windows: in.Windows, interval: &d.interval, config: in.Config, settle: in.ChangeSettle, ages: in.PodAges,
-			history: &d.history, wake: &d.wake,
-		},
+		state:    s,
+		schedule: scheduleTrigger{state: s, history: h},
+		request:  requestTrigger{state: s, history: h, wake: w},
+		age:      ageTrigger{state: s, history: h, wake: w},
+		change:   changeTrigger{state: s, interval: &d.interval, history: h, wake: w},
 	}
-	d.sending = sending{query: &d.gates.query, freezesLive: in.FreezesLive}
-	d.ending = ending{state: &d.state, active: &d.active, history: &d.history, age: &d.triggers.age, change: &d.triggers.change, budget: &d.budget, startups: in.PodStartups}
-	d.eviction = eviction{state: &d.state, active: &d.active, sending: &d.sending, ending: &d.ending, wake: &d.wake, live: in.Live, pods: in.Pods, attempts: in.Attempts}
-	d.launcher = launcher{state: &d.state, active: &d.active, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: &d.wake, slotAge: in.SlotAge}
+	d.sending = sending{query: &d.gates.query}
+	d.ending = ending{state: s, active: &d.active, history: h, age: &d.triggers.age, change: &d.triggers.change, budget: &d.budget}
+	d.eviction = eviction{state: s, active: &d.active, sending: &d.sending, ending: &d.ending, wake: w}
+	d.launcher = launcher{state: s, active: &d.active, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: w}
+}
+
+// prepare resets the parts of the decider to the given input. Nothing remains of the last decision.
+func (d *decider) prepare(in *Input) {
+	if d.in == nil {
+		d.connect()
+	}
+	d.in, d.out, d.wake, d.waiting = in, Output{Status: copyOf(&in.Restart.Status)}, alarm{}, waiting{}
+	s := &d.state
+	s.restart, s.spec, s.target, s.polled, s.now = in.Restart, &in.Restart.Spec, in.Target, in.Polled, in.Now
+	s.invalid, s.orphaned = in.Invalid, in.Orphaned()
+	d.history.past, d.history.added, d.history.now = in.Restart.Status.History, d.history.added[:0], in.Now
+	d.misses.leadingSince, d.interval.newDelay = in.LeadingSince, false
+	d.gates.open(in, &d.history)
+	d.budget = budgetGate{hasSlot: in.HasSlot, slots: in.Slots, age: in.SlotAge}
+	schedule, request, age, change := &d.triggers.schedule, &d.triggers.request, &d.triggers.age, &d.triggers.change
+	schedule.ticks, request.windows = in.InWindows(), in.Windows
+	age.windows, age.ages, age.tooOld = in.Windows, in.PodAges, nil
+	change.windows, change.config, change.settle, change.ages, change.changed = in.Windows, in.Config, in.ChangeSettle, in.PodAges, nil
+	d.sending.freezesLive, d.sending.tick, d.sending.begun, d.sending.due = in.FreezesLive, time.Time{}, time.Time{}, time.Time{}
+	d.ending.startups, d.launcher.slotAge = in.PodStartups, in.SlotAge
+	d.eviction.live, d.eviction.pods, d.eviction.attempts, d.eviction.next = in.Live, in.Pods, in.Attempts, nil
 }
 
 // earlyClaim returns the early claim of the restart in progress. Its window gate ignores the
@@ -107,7 +126,7 @@ func (d *decider) prepare(in Input) {
 // claimed.
 func (d *decider) earlyClaim() *earlyClaim {
 	set := &gateSet{}
-	set.open(&d.in, &history{now: d.in.Now})
+	set.open(d.in, &history{now: d.in.Now})
 	return &earlyClaim{state: &d.state, active: &d.active, triggers: &d.triggers, gates: set.inOrder(), ahead: d.in.ClaimAhead, launcher: &d.launcher, wake: &d.wake}
 }
 
@@ -147,7 +166,13 @@ func (d *decider) decide() Need {
 	d.poll()
 	c := conditions{
 		state: &d.state, gates: &d.gates, triggers: &d.triggers, misses: &d.misses, budget: &d.budget, waiting: &d.waiting,
-		scheduled: d.in.Ticks != nil, brief: d.in.Brief,
+		scheduled: d.in.Ticks != nil,
+	}
+	if d.in.Brief {
+		if d.brief == nil {
+			d.brief = briefConditions{}
+		}
+		c.brief = d.brief
 	}
 	c.set()
 	return need
@@ -160,7 +185,7 @@ func (d *decider) rolling() bool {
 
 // follow makes the decision about the restart in progress, and returns the next fact that it needs.
 func (d *decider) follow() Need {
-	in := &d.in
+	in := d.in
 	resender := resender{
 		state: &d.state, active: &d.active, triggers: &d.triggers, gates: d.gates.inOrder(), budget: &d.budget, sending: &d.sending, ending: &d.ending, wake: &d.wake, waiting: &d.waiting,
 		live: in.Live, rolledOut: in.RolledOut, sent: in.Sent, refused: in.Refused,
@@ -205,8 +230,8 @@ func (d *decider) poll() {
 }
 
 // output returns the output of the decision. need is the next fact that the decision needs.
-func (d *decider) output(need Need) Output {
-	out := d.out
+func (d *decider) output(need Need) *Output {
+	out := &d.out
 	ready := meta.FindStatusCondition(out.Status.Conditions, tidekeeperv1.ConditionReady)
 	watch := freezeWatch{live: d.in.FreezesLive, shared: d.in.FreezesShared, confirmed: d.in.FreezeConfirmed}
 	watch.wake(&d.wake, d.state.now, !d.sending.tick.IsZero(), ready != nil && ready.Reason == tidekeeperv1.ReasonFrozen)

@@ -47,7 +47,7 @@ const (
 // could start, are taken from the status.
 func Gates(in Input) []Gate {
 	d := &decider{}
-	d.prepare(in)
+	d.prepare(&in)
 	all := append(gates{&scheduleGate{state: &d.state, scheduled: in.Ticks != nil, triggers: d.triggers.message}}, d.gates.inOrder()...)
 	ready := meta.FindStatusCondition(in.Restart.Status.Conditions, tidekeeperv1.ConditionReady)
 	if d.gates.query.ready = ready; in.Restart.Spec.OnConfigChange != "" && in.Config == nil {

@@ -23,8 +23,11 @@ type aheadClaimer struct {
 // choose chooses a tick to claim now. If there is none, it sets the alarm to the time at which the
 // next tick may be claimed.
 func (a *aheadClaimer) choose() choice {
+	if a.ahead == 0 || evicts(a.state.spec) {
+		return choice{}
+	}
 	c := a.triggers.upcoming()
-	if c == nil || a.ahead == 0 || evicts(a.state.spec) {
+	if c == nil {
 		return choice{}
 	}
 	if from := c.due.Add(-a.ahead); a.state.now.Before(from) {

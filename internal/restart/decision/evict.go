@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -46,10 +47,8 @@ const (
 	// events arrive. lookPause is the minimum time between two reads.
 	lookInterval = 5 * time.Second
 	lookPause    = time.Second
-	// A rejected eviction is first retried after firstRetry. Later the delay is a quarter of the
-	// time for which evictions have been rejected, but at most lastRetry.
+	// firstRetry is the delay before a rejected eviction is retried for the first time.
 	firstRetry = 5 * time.Second
-	lastRetry  = time.Minute
 	// pollInterval is the interval between reads of a target whose changes cause no events while a
 	// tick waits for it. idleInterval is the interval between reads that only check whether a
 	// missing target exists.
@@ -202,7 +201,7 @@ func (e *eviction) retryAt() time.Time {
 	if a.Refusal == "" || a.RefusedAt.After(e.state.now) {
 		return time.Time{}
 	}
-	return a.RefusedAt.Add(min(max(firstRetry, a.RefusedAt.Sub(a.RefusedSince)/4), lastRetry))
+	return a.RefusedAt.Add(pods.EvictionRetry(a.RefusedAt.Sub(a.RefusedSince), firstRetry))
 }
 
 // fail ends the restart in progress as failed, after its deadline has passed.

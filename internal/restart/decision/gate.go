@@ -72,13 +72,17 @@ func (g *gateSet) open(in *Input, past *history) {
 		g.health.missing = in.Config.Missing
 	}
 	g.query = queryGate{queried: in.Queried, answer: in.Answer, now: in.Now}
-	g.all = [...]gate{&g.target, &g.freeze, &g.window, &g.order, &g.health, &g.query}
 }
 
 // inOrder returns the gates in the order in which users have to resolve their blockers. For
 // example, the health of a workload is irrelevant while a restart could not replace its pods
 // anyway.
-func (g *gateSet) inOrder() gates { return g.all[:] }
+func (g *gateSet) inOrder() gates {
+	if g.all[0] == nil {
+		g.all = [...]gate{&g.target, &g.freeze, &g.window, &g.order, &g.health, &g.query}
+	}
+	return g.all[:]
+}
 
 // rolling reports whether the target's pods are being replaced and all gates before the health gate
 // are open.

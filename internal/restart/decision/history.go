@@ -41,6 +41,11 @@ func (h *history) lastRecorded() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
+// ReadsHistory reports whether decisions about a ScheduledRestart depend on its whole history. Without
+// windows, whose remaining time is compared with the duration of the last success, they depend on
+// the latest entry alone. Decisions about its followers (spec.after) depend on the whole history.
+func ReadsHistory(spec *tidekeeperv1.ScheduledRestartSpec) bool { return len(spec.Windows) > 0 }
+
 // lastDuration returns the duration of the last successful restart; 0 if unknown.
 func (h *history) lastDuration() time.Duration {
 	for i := len(h.added) - 1; i >= 0; i-- {

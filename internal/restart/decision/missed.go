@@ -86,8 +86,11 @@ func (m *misses) end() { m.state.status.ConsecutiveMisses = 0 }
 // never start a restart may tick every minute.
 func (m *misses) quietUntil() time.Time {
 	n := m.state.status.ConsecutiveMisses - missesAtOnce
+	if n < 0 {
+		return time.Time{}
+	}
 	last, ok := m.history.lastRecorded()
-	if n < 0 || !ok {
+	if !ok {
 		return time.Time{}
 	}
 	until := last.Add(min(firstQuiet<<min(n, 10), lastQuiet))

@@ -18,6 +18,9 @@ type scheduleTrigger struct {
 	state   *state
 	ticks   schedule.Ticks
 	history *history
+	// last is the last result of candidate, which the next call overwrites. Most candidates of a
+	// forecast are ticks of a schedule, and need no memory of their own.
+	last candidate
 }
 
 func (t *scheduleTrigger) times(tick time.Time) (due, deadline time.Time) {
@@ -36,10 +39,12 @@ func (t *scheduleTrigger) candidate() *candidate {
 		return nil
 	}
 	latest, between, ok := t.ticks.Latest(first, upTo)
+	c := &t.last
 	if !ok {
-		return newCandidate(t, tidekeeperv1.TriggerSchedule, first)
+		*c = candidateOf(t, tidekeeperv1.TriggerSchedule, first)
+		return c
 	}
-	c := newCandidate(t, tidekeeperv1.TriggerSchedule, latest)
+	*c = candidateOf(t, tidekeeperv1.TriggerSchedule, latest)
 	c.first, c.earlier, c.before = first, between+1, first
 	if before, _, ok := t.ticks.Latest(first, latest.Add(-time.Second)); ok {
 		c.before = before

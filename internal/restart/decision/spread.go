@@ -13,6 +13,9 @@ import (
 // place returns the time from a tick to the start of its restart, which depends on the
 // ScheduledRestart's namespace and name.
 func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
+	if restart.Spec.SpreadSeconds == 0 {
+		return 0 // Most decisions end here, without a look at the name.
+	}
 	return schedule.Spread(restart.Namespace, restart.Name, seconds(restart.Spec.SpreadSeconds))
 }
 

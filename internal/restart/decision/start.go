@@ -117,9 +117,12 @@ func goneWait(reason string, b *budgetGate) string {
 
 // resolved decides a tick if no restart must start for it, and reports whether it did.
 func (s *starter) resolved(c *candidate, blocked *blocker) bool {
-	late, waited := s.state.now.After(c.deadline), s.state.waitedFor()
+	late, waited, gone := s.state.now.After(c.deadline), "", ""
 	if late && blocked == nil {
-		blocked = s.query.last(c.due)
+		if blocked = s.query.last(c.due); blocked == nil {
+			waited = s.state.waitedFor()
+			gone = goneWait(waited, s.budget)
+		}
 	}
 	switch {
 	case s.state.restarted(c.tick):
@@ -128,8 +131,8 @@ func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 		s.miss(c, tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case late && blocked != nil:
 		s.miss(c, tidekeeperv1.OutcomeMissed, blocked.reason, "not started before the deadline: "+blocked.message)
-	case late && goneWait(waited, s.budget) != "":
-		s.miss(c, tidekeeperv1.OutcomeMissed, waited, "not started before the deadline: "+goneWait(waited, s.budget))
+	case late && gone != "":
+		s.miss(c, tidekeeperv1.OutcomeMissed, waited, "not started before the deadline: "+gone)
 	case late && c.due.Before(s.leadingSince) && c.deadline.Before(s.leadingSince):
 		s.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "no manager was running before the deadline")
 	case late:
@@ -175,6 +178,9 @@ func (s *starter) waitingSince(due []*candidate) time.Time {
 		if c.trigger != tidekeeperv1.TriggerRequest {
 			since = c.due
 		}
+	}
+	if !since.Before(s.state.now) {
+		return since
 	}
 	if last, ok := s.misses.history.lastRecorded(); ok && last.After(since) && last.Before(s.state.now) {
 		since = last

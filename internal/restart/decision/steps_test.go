@@ -118,7 +118,7 @@ func TestEvictionPieces(t *testing.T) {
 			t.Errorf("of %+v it replaces a pod: %t, want %t", tt.pods, got, tt.want)
 		}
 	}
-	for refusedFor, want := range map[time.Duration]time.Duration{0: firstRetry, 2 * time.Minute: 30 * time.Second, time.Hour: lastRetry} {
+	for refusedFor, want := range map[time.Duration]time.Duration{0: firstRetry, 2 * time.Minute: 30 * time.Second, time.Hour: time.Minute} {
 		e := &eviction{state: stateAt("04:00:00"), attempts: Attempts{Refusal: "budget b", RefusedAt: at("04:00:00"), RefusedSince: at("04:00:00").Add(-refusedFor)}}
 		if got := e.retryAt(); !got.Equal(at("04:00:00").Add(want)) {
 			t.Errorf("refused for %s, it is tried again at %s, want after %s", refusedFor, got, want)

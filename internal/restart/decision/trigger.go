@@ -22,10 +22,15 @@ type candidate struct {
 	first, before time.Time
 }
 
-// newCandidate returns the candidate for a tick without earlier ticks.
-func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candidate {
+// candidateOf returns the candidate for a tick without earlier ticks.
+func candidateOf(t trigger, name tidekeeperv1.Trigger, tick time.Time) candidate {
 	due, deadline := t.times(tick)
-	return &candidate{tick: tick, trigger: name, due: due, deadline: deadline, first: tick}
+	return candidate{tick: tick, trigger: name, due: due, deadline: deadline, first: tick}
+}
+
+// newCandidate is [candidateOf] in memory of its own.
+func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candidate {
+	return new(candidateOf(t, name, tick))
 }
 
 // trigger is a reason for restarts, such as the schedule. Each trigger owns its fields of the
@@ -97,8 +102,10 @@ func (t *triggers) pass(c *candidate) {
 // noteTarget records the target of the next tick in the status. It must be called only when the
 // status changes anyway.
 func (t *triggers) noteTarget() {
-	ref := t.state.spec.TargetRef
-	t.state.status.ObservedTargetRef = &ref
+	if noted := t.state.status.ObservedTargetRef; noted != nil && *noted == t.state.spec.TargetRef {
+		return
+	}
+	t.state.status.ObservedTargetRef = new(t.state.spec.TargetRef)
 }
 
 // lastDue returns the due time of the restart that would start at the given time. As a restart

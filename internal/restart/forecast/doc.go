@@ -9,7 +9,8 @@
 //   - simulation.go: the ScheduledRestarts, and the sequence of decisions about them
 //   - change.go: pending restarts for changes of ConfigMaps and Secrets
 //   - order.go: the order of ScheduledRestarts (spec.after)
-//   - target.go: the workloads, and how restarts change them
+//   - target.go: the workloads
+//   - rollout.go: the rollouts of the workloads, and how they end
 //   - evict.go: the pods of workloads that are restarted by eviction
 //   - wakeups.go: the queue of events
 //   - report.go: collects the results

@@ -14,7 +14,6 @@ import (
 // Input holds the ScheduledRestarts and workloads, the limits, and the period of a forecast.
 type Input struct {
 	// Restarts lists the ScheduledRestarts of all namespaces, since all namespaces share a budget.
-	// [Run] modifies them.
 	Restarts []*tidekeeperv1.ScheduledRestart
 	// Targets maps workloads to their current state. A workload that is not in Targets is assumed
 	// to be healthy.
@@ -27,6 +26,9 @@ type Input struct {
 	// no successful restart.
 	AssumedDuration time.Duration
 
+	// LeadingSince is the time since which the manager that makes the next decisions has led; zero if
+	// unknown. If no manager runs, it is Now.
+	LeadingSince time.Time
 	// Now and Until are the beginning and the end of the forecast, in whole seconds like all times
 	// in the API.
 	Now, Until time.Time
@@ -61,6 +63,9 @@ type Forecast struct {
 	// Waiting lists the ticks that are due but undecided when the forecast ends, ordered by
 	// namespace and name.
 	Waiting []Tick `json:"waiting"`
+	// Hanging lists the workloads whose rollout in progress is assumed to stay in progress, because it
+	// makes no progress or waits for a user, ordered by the names of their ScheduledRestarts.
+	Hanging []Hanging `json:"hanging,omitempty"`
 	// Problems describes invalid schedules.
 	Problems []string `json:"problems,omitempty"`
 	// ClosedByQuery is the number of ScheduledRestarts that a Prometheus query of the administrator
@@ -87,6 +92,14 @@ type Summary struct {
 
 	FirstStart     time.Time `json:"firstStart,omitzero"`
 	LastCompletion time.Time `json:"lastCompletion,omitzero"`
+}
+
+// Hanging describes a workload whose rollout stays in progress. Message is the reason, such as "1 of 3
+// pods are updated".
+type Hanging struct {
+	Namespace string `json:"namespace"`
+	Target    string `json:"target"`
+	Message   string `json:"message"`
 }
 
 // Minute describes a minute in which restarts start.
@@ -124,12 +137,11 @@ type Tick struct {
 // It assumes that a manager runs all the time and decides without delay, that ScheduledRestarts and
 // workloads change only through restarts, that each restart succeeds and takes as long as the last
 // successful restart of the same ScheduledRestart, and that a rollout in progress takes as long as
-// a restart. Among ticks that are due at the same instant, the real manager may start others first.
+// a restart. A workload whose rollout has made no progress for longer than its progress deadline is
+// assumed to be stuck, even if it is restarted. Among ticks that are due at the same instant, the real manager may start others first.
 func Run(ctx context.Context, in Input) Forecast {
 	s := newSimulation(&in)
-	for _, restart := range in.Restarts {
-		s.add(restart)
-	}
+	s.addAll()
 	for ctx.Err() == nil && s.step() {
 	}
 	s.explain()

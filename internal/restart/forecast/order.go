@@ -15,7 +15,7 @@ func (s *simulation) order(o *object, in *decision.Input) {
 	// The error is always nil, because all ScheduledRestarts are in memory.
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		if other := s.byKey[types.NamespacedName{Namespace: o.key.Namespace, Name: name}]; other != nil {
-			return other.restart, nil
+			return &other.restart, nil
 		}
 		return nil, nil
 	})

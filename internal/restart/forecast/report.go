@@ -13,6 +13,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // report collects the results of a forecast during the simulation.
@@ -36,6 +37,14 @@ func newReport(in *Input) report {
 // shows reports whether the forecast includes the ticks of the given ScheduledRestart.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
 
+// hangs records the reason for which the rollout of a workload, which the given object restarts, stays
+// in progress; "" records nothing.
+func (r *report) hangs(o *object, state *workload.State, reason string) {
+	if reason != "" && r.shows(o) {
+		r.Hanging = append(r.Hanging, Hanging{Namespace: o.key.Namespace, Target: state.Kind + "/" + state.Name, Message: reason})
+	}
+}
+
 // list appends a tick to the given list unless the maximum number of listed ticks is reached, and
 // reports whether it did.
 func (r *report) list(list *[]Tick, t Tick) bool {
@@ -44,6 +53,9 @@ func (r *report) list(list *[]Tick, t Tick) bool {
 		return false
 	}
 	r.left--
+	if len(*list) == cap(*list) {
+		*list = slices.Grow(*list, len(*list)+1) // Append would enlarge a long list by a quarter only, and copy it more often.
+	}
 	*list = append(*list, t)
 	return true
 }
@@ -54,7 +66,9 @@ func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 		return
 	}
 	t := tickOf(o, active.ScheduledTime, active.Trigger)
-	t.Target = nameOf(decision.TargetRef(active, &o.restart.Spec))
+	if ref := decision.TargetRef(active, &o.restart.Spec); ref != o.restart.Spec.TargetRef {
+		t.Target = nameOf(ref)
+	}
 	t.Start, t.Assumed = active.StartedTime.UTC(), o.assumed
 	if o.started = -1; r.list(&r.Started, t) {
 		o.started = len(r.Started) - 1
@@ -192,7 +206,7 @@ func waitingTick(o *object) Tick {
 }
 
 func tickOf(o *object, tick metav1.Time, trigger tidekeeperv1.Trigger) Tick {
-	return Tick{Namespace: o.key.Namespace, Name: o.key.Name, Target: nameOf(o.restart.Spec.TargetRef), Tick: tick.UTC(), Trigger: trigger}
+	return Tick{Namespace: o.key.Namespace, Name: o.key.Name, Target: o.targetName, Tick: tick.UTC(), Trigger: trigger}
 }
 
 func nameOf(ref tidekeeperv1.TargetRef) string { return ref.Kind + "/" + ref.Name }

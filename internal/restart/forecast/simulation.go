@@ -22,13 +22,17 @@ import (
 // object is a ScheduledRestart in the simulation, together with its simulated state.
 type object struct {
 	key     types.NamespacedName
-	order   int
-	restart *tidekeeperv1.ScheduledRestart
+	index   int                           // in [simulation.objects]
+	restart tidekeeperv1.ScheduledRestart // a copy whose status is simulated
 	ticks   *schedule.Schedule
 	windows schedule.Windows
 	invalid error
-	// target is the workload that the spec names.
-	target *target
+	// target is the workload that the spec names. targetName is its kind and name.
+	target     *target
+	targetName string
+	// own is the target if no earlier object restarts the same workload. It is part of the object so
+	// that a decision reads few places in memory.
+	own target
 
 	// duration is the simulated duration of this object's restarts. assumed is true if the history
 	// does not contain the duration.
@@ -39,6 +43,10 @@ type object struct {
 	// in the simulation; nil without onConfigChange, or if the status has no hash yet.
 	config *decision.Config
 
+	// last holds the latest history entry if decisions depend on no other entry. owned is true if
+	// the history is a copy, which may be modified.
+	last  [1]tidekeeperv1.RestartRecord
+	owned bool
 	// sent is the last tick that the simulated manager sent to the target.
 	sent time.Time
 	// wake is the time of the next decision; zero means never.
@@ -56,13 +64,17 @@ type object struct {
 type simulation struct {
 	in      *Input
 	decider decision.Decider
+	// input is the input of the last decision.
+	input   decision.Input
 	now     time.Time
 	budget  *budget.Budget
-	objects []*object
+	objects []*object // ordered by name
 	byKey   map[types.NamespacedName]*object
 	targets map[TargetKey]*target
-	agenda  agenda
-	report  report
+	// used lists the targets in the order in which they were added.
+	used   []*target
+	agenda agenda
+	report report
 	// followers maps each ScheduledRestart to the objects that have it as a predecessor
 	// (spec.after).
 	followers map[types.NamespacedName][]*object
@@ -71,9 +83,6 @@ type simulation struct {
 }
 
 func newSimulation(in *Input) *simulation {
-	slices.SortFunc(in.Restarts, func(a, b *tidekeeperv1.ScheduledRestart) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 	return &simulation{
 		in: in, now: in.Now, agenda: agenda{until: in.Until},
 		budget:  budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
@@ -83,15 +92,36 @@ func newSimulation(in *Input) *simulation {
 	}
 }
 
-// add adds a ScheduledRestart to the simulation, and schedules the first decision about it. It
-// ignores a ScheduledRestart that is being deleted.
-func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
+// addAll adds the ScheduledRestarts of the input to the simulation, ordered by name. Objects with the
+// same schedule are stored side by side, since decisions about them are made at the same times, and
+// reading memory takes longer than a decision.
+func (s *simulation) addAll() {
+	bySchedule := slices.SortedFunc(slices.Values(s.in.Restarts), func(a, b *tidekeeperv1.ScheduledRestart) int {
+		return cmp.Or(cmp.Compare(a.Spec.Schedule, b.Spec.Schedule), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	stored := make([]object, len(bySchedule))
+	byName := make([]*object, len(stored))
+	for i, restart := range bySchedule {
+		stored[i].restart, byName[i] = *restart, &stored[i]
+	}
+	slices.SortFunc(byName, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(a.restart.Namespace, b.restart.Namespace), cmp.Compare(a.restart.Name, b.restart.Name))
+	})
+	for _, o := range byName {
+		s.add(o)
+	}
+}
+
+// add adds an object with a ScheduledRestart to the simulation, and schedules the first decision
+// about it. It ignores a ScheduledRestart that is being deleted.
+func (s *simulation) add(o *object) {
+	restart := &o.restart
 	if !restart.DeletionTimestamp.IsZero() {
 		return
 	}
-	o := &object{
-		key: types.NamespacedName{Namespace: restart.Namespace, Name: restart.Name}, order: len(s.objects), restart: restart, started: -1,
-	}
+	o.key, o.index, o.started = types.NamespacedName{Namespace: restart.Namespace, Name: restart.Name}, len(s.objects), -1
+	o.targetName = nameOf(restart.Spec.TargetRef)
+	s.objects, s.byKey[o.key] = append(s.objects, o), o
 	s.parse(o)
 	if o.invalid != nil && s.report.shows(o) {
 		s.report.Problems = append(s.report.Problems, fmt.Sprintf("%s: %s", o.key, o.invalid))
@@ -107,10 +137,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
-	// Clone the history, because the simulation modifies it.
-	restart.Status.History = slices.Clone(restart.Status.History)
 	o.config = configOf(restart)
-	s.objects, s.byKey[o.key] = append(s.objects, o), o
 	s.use(o, restart.Spec.TargetRef)
 	active := restart.Status.Active
 	if active != nil {
@@ -140,22 +167,34 @@ func (s *simulation) parse(o *object) {
 
 // step processes the next event. It returns false at the end of the simulation.
 func (s *simulation) step() bool {
-	w, ok := s.agenda.next()
-	if !ok {
+	if len(s.agenda.wakeups) == 0 {
 		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute of the forecast ends here.
 		return false
 	}
-	if at := time.Unix(0, w.at).UTC(); !at.Equal(s.now) {
-		s.report.pass(s.now, at)
-		s.now = at
-	}
-	if w.target != nil {
-		s.complete(w.target)
+	w := s.agenda.wakeups.pop()
+	at := time.Unix(0, w.at).UTC()
+	if w.index < 0 {
+		if t := s.used[-w.index-1]; t.ends.Equal(at) {
+			s.pass(at)
+			t.end()
+			s.changed(t)
+		}
 		return true
 	}
-	w.object.wake = time.Time{}
-	s.reconcile(w.object)
+	if o := s.objects[w.index]; o.wake.Equal(at) {
+		s.pass(at)
+		o.wake = time.Time{}
+		s.reconcile(o)
+	}
 	return true
+}
+
+// pass advances the time of the simulation.
+func (s *simulation) pass(to time.Time) {
+	if !to.Equal(s.now) {
+		s.report.pass(s.now, to)
+		s.now = to
+	}
 }
 
 // reconcile makes a decision about an object and carries it out, as the manager's controller does.
@@ -167,9 +206,9 @@ func (s *simulation) reconcile(o *object) {
 	}
 	t := s.targetOf(o)
 	in, d := s.decide(o, t, true)
-	s.wakeFollowers(o, &d)
+	s.wakeFollowers(o, d)
 	*status = d.Status
-	status.History = decision.Keep(status.History, d.Records, decision.HistoryLimit(&o.restart.Spec))
+	o.keep(d.Records, len(s.followers[o.key]) > 0)
 
 	for i := range d.Records {
 		record := &d.Records[i]
@@ -214,6 +253,24 @@ func (s *simulation) reconcile(o *object) {
 	}
 }
 
+// keep adds records to the history of an object. It keeps only the latest entry if no decision
+// depends on the others, because the histories would take most of the memory. followed is true if
+// other objects come after this object (spec.after).
+func (o *object) keep(records []tidekeeperv1.RestartRecord, followed bool) {
+	history, n := &o.restart.Status.History, len(records)
+	switch {
+	case n == 0:
+	case !decision.ReadsHistory(&o.restart.Spec) && !followed:
+		o.last[0] = records[n-1]
+		*history = o.last[:]
+	default:
+		if !o.owned {
+			*history, o.owned = slices.Clone(*history), true
+		}
+		*history = decision.Keep(*history, records, decision.HistoryLimit(&o.restart.Spec))
+	}
+}
+
 // explain computes the messages that explain why objects wait. It is called only at the end, since
 // the simulation does not need the messages.
 func (s *simulation) explain() {
@@ -226,23 +283,20 @@ func (s *simulation) explain() {
 }
 
 // decide provides the facts that a decision about an object needs, and returns the decision and its
-// input.
-func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, decision.Output) {
-	in := decision.Input{
-		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
+// input. Both are valid until the next call.
+func (s *simulation) decide(o *object, t *target, brief bool) (*decision.Input, *decision.Output) {
+	in := &s.input
+	*in = decision.Input{
+		Restart: &o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(&o.restart, s.now),
 		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
-		Target: t.State, Unserved: t.Unserved, Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now, Brief: brief,
+		Target: t.State, Live: true, Unserved: t.Unserved, RolledOut: &neverRolledOut, PodStartups: noPodStartups,
+		Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent,
+		LeadingSince: s.in.LeadingSince, Now: s.now, Brief: brief,
 	}
-	s.order(o, &in)
+	s.order(o, in)
 	for {
 		d := s.decider.Decide(in)
 		switch d.Needs {
-		case decision.NeedLiveTarget:
-			in.Live = true
-		case decision.NeedRolledOut:
-			in.RolledOut = new(false)
-		case decision.NeedPodStartups:
-			in.PodStartups = []time.Duration{}
 		case decision.NeedPodAges, decision.NeedLivePodAges:
 			in.PodAges = &decision.PodAges{Oldest: o.oldest(t), Live: true}
 		case decision.NeedPods:
@@ -255,6 +309,12 @@ func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, d
 		}
 	}
 }
+
+// A simulated rollout is never reverted, and the startup times of its pods are unknown.
+var (
+	neverRolledOut bool
+	noPodStartups  = []time.Duration{}
+)
 
 // enqueue schedules decisions about the given objects at the current time.
 func (s *simulation) enqueue(keys []types.NamespacedName) {

@@ -4,7 +4,6 @@
 package forecast
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,16 +35,25 @@ type Target struct {
 	// Oldest is the creation time of the oldest pod; zero if unknown. If it is unknown, it is
 	// derived from the status of a ScheduledRestart.
 	Oldest time.Time
+	// LastProgress and ProgressLimit are the results of [workload.LastProgress].
+	LastProgress  time.Time
+	ProgressLimit time.Duration
 }
 
 // target is a workload in the simulation, with its simulated rollouts.
 type target struct {
 	Target
+	// index is negative: -1 for the first target in [simulation.used], -2 for the second.
+	index int
+	// state is the simulated state, to which State points.
+	state workload.State
 	// users lists the objects that restart the workload.
 	users []*object
-	// completes is the time at which the rollout in progress completes. began is the time at which
-	// the last rollout began.
-	completes, began time.Time
+	// ends is the time at which the rollout in progress completes or, if the workload is stuck,
+	// exceeds its progress deadline. began is the time at which the last rollout began.
+	ends, began time.Time
+	// stuck is true if no rollout of the workload completes.
+	stuck bool
 }
 
 // targetOf returns the workload that an object's restart in progress restarts or, without a restart
@@ -64,21 +72,24 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	key := KeyOf(o.key.Namespace, ref)
 	t := s.targets[key]
 	if t == nil {
-		t = &target{Target: s.initial(key, o), began: s.in.Now}
-		s.targets[key] = t
-		if active := o.restart.Status.Active; t.State != nil && active != nil && active.Eviction != nil {
-			// The state of a workload does not show that a restart is evicting its pods.
-			markRestarted(t.State, active.ScheduledTime.Time, o.duration)
+		if t = &o.own; t.index != 0 {
+			t = &target{}
 		}
-		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
-			s.agenda.wakeTarget(t, s.completion(o))
+		*t = target{Target: s.initial(key, o), index: -len(s.used) - 1, began: s.in.Now}
+		s.targets[key], s.used = t, append(s.used, t)
+		if t.State != nil {
+			t.state = *t.State
+			t.State = &t.state
+			ends, hangs := t.begin(o, s.in.Now)
+			s.agenda.wakeTarget(t, ends)
+			s.report.hangs(o, t.State, hangs)
 		}
 	}
 	if t.users = append(t.users, o); ref == o.restart.Spec.TargetRef {
 		o.target = t
 	}
 	if next := o.restart.Status.NextAgeTime; next != nil && t.Oldest.IsZero() && o.restart.Spec.MaxPodAgeSeconds > 0 {
-		t.Oldest = next.Add(-decision.AgeLimit(o.restart))
+		t.Oldest = next.Add(-decision.AgeLimit(&o.restart))
 	}
 }
 
@@ -91,7 +102,8 @@ func (s *simulation) initial(key TargetKey, o *object) Target {
 	if known.State == nil {
 		return known
 	}
-	return Target{State: Whole(known.State), Oldest: known.Oldest}
+	known.State = Whole(known.State)
+	return known
 }
 
 // Whole returns a copy of the state of a workload, in which a DaemonSet-like workload has all its
@@ -121,43 +133,14 @@ func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 	return state
 }
 
-// completion returns the completion time of a rollout that is in progress when the forecast begins.
-// The rollout takes the usual duration of the object's restarts; if that has already passed, it
-// completes immediately.
-func (s *simulation) completion(o *object) time.Time {
-	started := s.in.Now
-	if active := o.restart.Status.Active; active != nil {
-		started = active.StartedTime.Time
-	}
-	return later(s.in.Now, started.Add(o.duration+turnaround))
-}
-
-// send starts a workload's rollout for a tick, and schedules the completion of the rollout.
+// send starts a workload's rollout for a tick, and schedules its end.
 func (s *simulation) send(o *object, t *target, tick time.Time) {
-	state := *t.State
-	markRestarted(&state, tick, o.duration)
-	t.State, t.began = &state, s.now
-	s.agenda.wakeTarget(t, s.now.Add(o.duration+turnaround))
-	s.changed(t)
-}
-
-// markRestarted marks a workload as restarted for the given tick, with a rollout in progress.
-func markRestarted(state *workload.State, tick time.Time, duration time.Duration) {
-	at := workload.FormatTime(tick)
-	state.RestartedAt, state.LastTick = at, at
-	state.Rollout = workload.Progress{Updating: true, Message: fmt.Sprintf("its last restart took %s", duration)}
-	state.Availability = workload.Progress{Message: state.Rollout.Message}
-}
-
-// complete completes a workload's rollout, and replaces its pods.
-func (s *simulation) complete(t *target) {
-	state := *t.State
-	state.Rollout, state.Availability = workload.Progress{Available: true}, workload.Progress{Available: true}
-	t.State = &state
-	if !t.Oldest.IsZero() {
-		t.Oldest = t.began
+	s.agenda.wakeTarget(t, t.restart(o, tick, s.now))
+	for _, other := range t.users {
+		if other != o { // The decision that starts the rollout already considers it.
+			s.agenda.wakeObject(other, s.now)
+		}
 	}
-	s.changed(t)
 }
 
 // changed schedules decisions about the objects that restart a workload, after the workload's state

@@ -7,20 +7,16 @@ import (
 	"time"
 )
 
-// wakeup is an entry of the agenda: the completion of a target's rollout, or a decision about an
-// object. It is outdated if another time has since been set for the target or object.
+// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about an
+// object. It is outdated if another time has since been set for the target or object. A forecast
+// moves millions of wakeups, so they are small and have no pointers.
 type wakeup struct {
-	// at is the time in nanoseconds since 1970. order is the rank among wakeups at the same time.
-	// Both are integers because they are fast to compare, and a forecast compares a million
-	// wakeups.
-	at     int64
-	order  int
-	target *target
-	object *object
+	// at is the time in nanoseconds since 1970.
+	at int64
+	// index is the index of the object in [simulation.objects]. For a target, it is negative: -1 is
+	// the first target in [simulation.used], -2 the second.
+	index int
 }
-
-// targetsFirst is the rank of targets' wakeups, which come before the wakeups of objects.
-const targetsFirst = -1
 
 // wakeups is a heap of wakeups ordered by time. At the same time, targets come first, then objects
 // ordered by name, so that equal inputs result in equal forecasts.
@@ -28,7 +24,7 @@ type wakeups []wakeup
 
 func (w wakeups) before(i, j int) bool {
 	a, b := &w[i], &w[j]
-	return a.at < b.at || a.at == b.at && a.order < b.order
+	return a.at < b.at || a.at == b.at && a.index < b.index
 }
 
 // push adds a wakeup. It does not use container/heap, which would allocate memory for each wakeup.
@@ -66,14 +62,6 @@ func (w *wakeups) pop() wakeup {
 	return first
 }
 
-// outdated reports whether another time has since been set for the target or object.
-func (w *wakeup) outdated() bool {
-	if w.target != nil {
-		return w.target.completes.UnixNano() != w.at
-	}
-	return w.object.wake.IsZero() || w.object.wake.UnixNano() != w.at
-}
-
 // agenda holds the pending wakeups until the end of the forecast.
 type agenda struct {
 	wakeups wakeups
@@ -83,23 +71,13 @@ type agenda struct {
 // wakeObject schedules the next decision about an object; a zero time means never.
 func (a *agenda) wakeObject(o *object, at time.Time) {
 	if o.wake = at; !at.IsZero() && !at.After(a.until) {
-		a.wakeups.push(wakeup{at: at.UnixNano(), order: o.order, object: o})
+		a.wakeups.push(wakeup{at.UnixNano(), o.index})
 	}
 }
 
-// wakeTarget schedules the completion of a target's rollout.
+// wakeTarget schedules the end of a target's rollout; a zero time means never.
 func (a *agenda) wakeTarget(t *target, at time.Time) {
-	if t.completes = at; !at.After(a.until) {
-		a.wakeups.push(wakeup{at: at.UnixNano(), order: targetsFirst, target: t})
+	if t.ends = at; !at.IsZero() && !at.After(a.until) {
+		a.wakeups.push(wakeup{at.UnixNano(), t.index})
 	}
-}
-
-// next returns the next wakeup; false if there is none.
-func (a *agenda) next() (wakeup, bool) {
-	for len(a.wakeups) > 0 {
-		if w := a.wakeups.pop(); !w.outdated() {
-			return w, true
-		}
-	}
-	return wakeup{}, false
 }

@@ -294,67 +294,6 @@ func shard(text string) (i, n int, err error) {
 	return i, n, nil
 }
 
-func newReplay() *cobra.Command {
-	var f exploreFlags
-	cmd := &cobra.Command{
-		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
-		Short: "Play a finding of 'sandbox explore' or 'sandbox fuzz' again",
-		Long: `Play a finding of 'sandbox explore' or 'sandbox fuzz' again: with the same operator, or with another,
-such as a version with the mistake fixed. Relative paths in the finding, such as those of the operator
-and of the installed manifests, are relative to the working directory.
-
-It ends with exit code 0 if the finding does not come again, and 2 if it does.`,
-		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
-  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed`,
-		Args: atLeastOne("the file of a finding"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilHangup(cmd.Context())
-			defer stop()
-			return runReplay(ctx, cmd, f, args)
-		},
-	}
-	cmd.Flags().SortFlags = false
-	addJudging(cmd, &f)
-	return cmd
-}
-
-func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []string) error {
-	if fuzz.IsFinding(args[0]) {
-		return replayFuzz(ctx, cmd, f, args[0], args[1:])
-	}
-	finding, err := explore.Tool.ReadFinding(args[0])
-	if err != nil {
-		return err
-	}
-	program, err := finding.Place(args[1:], finding.Workload.Install)
-	if err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
-	}
-	e, err := f.explorer(finding.Workload, program)
-	if err != nil {
-		return err
-	}
-	e.Testbeds.Dir = os.TempDir()
-	defer e.Testbeds.Close()
-	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	return tellAgain(cmd, explore.Tool, again, again != nil, args[0], "fault")
-}
-
-// tellAgain reports whether a replay found the finding in a file again, and returns the exit code
-// as an error. The given subject names the fault or edit that the operator has survived if nothing
-// was found.
-func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], again F, found bool, file, subject string) error {
-	if !found {
-		fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
-		return nil
-	}
-	tool.TextOf(cmd.OutOrStdout(), again, filepath.Dir(file))
-	return errFound
-}
-
 // newReport returns the command that combines the results in several directories into a single
 // report.
 func newReport(tool string) *cobra.Command {

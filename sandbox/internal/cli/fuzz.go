@@ -108,7 +108,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	fuzzer, err := f.fuzzer(f.install, f.nodes, program)
+	fuzzer, err := f.fuzzer(&workload.Workload{Nodes: &f.nodes, Install: f.install}, program)
 	if err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	})
 }
 
-// fuzzer returns a fuzzer, in which the caller sets the object to edit.
-func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
-	w := &workload.Workload{Nodes: &nodes, Install: install}
-	for _, name := range install {
+// fuzzer returns a fuzzer for the given initial state and operator, in which the caller sets the
+// object to edit.
+func (f exploreFlags) fuzzer(w *workload.Workload, program []string) (*fuzz.Fuzzer, error) {
+	for _, name := range w.Install {
 		if _, err := os.Stat(name); err != nil {
 			return nil, fmt.Errorf("--install: %w", err)
 		}
@@ -136,27 +136,4 @@ func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fu
 	}
 	testbeds, err := f.testbeds(w, program)
 	return &fuzz.Fuzzer{Testbeds: testbeds, Limits: f.limits()}, err
-}
-
-// replayFuzz replays a finding of fuzz from a file.
-func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file string, program []string) error {
-	finding, err := fuzz.Tool.ReadFinding(file)
-	if err != nil {
-		return err
-	}
-	if program, err = finding.Place(program, finding.Install); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	fuzzer, err := f.fuzzer(finding.Install, finding.Nodes, program)
-	if err != nil {
-		return err
-	}
-	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
-	fuzzer.Testbeds.Dir = os.TempDir()
-	defer fuzzer.Testbeds.Close()
-	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	return tellAgain(cmd, fuzz.Tool, again, again != nil, file, finding.What())
 }

@@ -5,6 +5,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -90,7 +91,7 @@ func streamed(base *baseline.Baseline) []string {
 
 // subject returns the operator and workload under test, for use in findings.
 func (e *Explorer) subject() subject {
-	return subject{command: e.Testbeds.Command, workload: e.Workload, quiet: e.Limits.Quiet}
+	return subject{command: e.Testbeds.Command, workload: e.Workload, flags: e.Testbeds.Flags(e.Limits, e.Hold)}
 }
 
 // choose returns this shard's faults that match p.Only.
@@ -113,8 +114,8 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, err
 	}
-	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.Testbeds.OneAtATime() {
-		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
+	if err := f.possible(e.Testbeds.OneAtATime(), e.Workload.HostNetwork); err != nil {
+		return nil, err
 	}
 	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {
@@ -131,6 +132,8 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	switch {
 	case err != nil:
 		return nil, err
+	case o.Unjudgeable() != "":
+		return nil, errors.New(o.Unjudgeable())
 	case !o.Reached && len(o.Problems) == 0:
 		return nil, fmt.Errorf("the fault was not reached: in this workload, the operator does not send the request, or receive the event, that the fault hits (%s)", f.Fault.Name())
 	case len(o.Problems) == 0:

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -75,12 +74,30 @@ func (f *Finding) Where() string {
 // regardless of the fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
+// possible returns an error if the finding's fault needs several processes of the operator at once,
+// and `alone` says that only one can run. `asked` is set if that is so because of --host-network.
+func (f *Finding) possible(alone, asked bool) error {
+	if f.Fault == nil || !f.Fault.Effects().TwoProcesses || !alone {
+		return nil
+	}
+	instead := "permit user namespaces on this machine, or play it as root"
+	if asked {
+		instead = "play it without --host-network, and without hostNetwork in its workload"
+	}
+	return fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine, as one may need the port of the other: %s", f.Fault.Kind, instead)
+}
+
+// Same reports whether a replay has found the finding again, rather than another problem.
+func (f *Finding) Same(again *Finding) bool {
+	return (&judge.Outcome{Reached: true, Problems: again.Problems}).DifferentFrom(f.Problems) == ""
+}
+
 // subject is the operator under test and its workload. Its methods create findings.
 type subject struct {
 	command  []string
 	workload *workload.Workload
-	// quiet is the time without changes after which a cluster is considered quiet in baseline runs.
-	quiet time.Duration
+	// flags are the values of the flags by which findings are judged.
+	flags results.Flags
 }
 
 // newFinding returns a finding with the problems of a run. It drops the steps after the last
@@ -97,7 +114,7 @@ func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Basel
 	w := *s.workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
 	found := &Finding{Evidence: results.NewEvidence(s.command, judge.Timeline(o, b.LockKeys()), o.Output), Workload: &w, Fault: f, Problems: o.Problems}
-	found.ID = found.id()
+	found.ID, found.Flags = found.id(), s.flags
 	return found
 }
 

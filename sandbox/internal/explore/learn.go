@@ -18,9 +18,6 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// mostLearning is the maximum quiet time of baseline runs, as a multiple of Limits.Quiet.
-const mostLearning = 4
-
 // learnBaseline runs the workload twice without a fault. If the two runs end with different
 // objects, it doubles the quiet time and repeats both, because a busy machine may have stalled the
 // operator for longer than the quiet time. If the desired state differs between the two runs, it
@@ -39,7 +36,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 		if err != nil {
 			return nil, nil, err
 		}
-		if others := base.OtherObjects(&runs[0].Record, &runs[1].Record); len(others) > 0 && quiet < mostLearning*e.Limits.Quiet {
+		if others := base.OtherObjects(&runs[0].Record, &runs[1].Record); len(others) > 0 && quiet < e.Limits.MostQuiet() {
 			fmt.Fprintf(progress, "They end with different objects, such as %s: learning again, with a quiet time of %s.\n", others[0], 2*quiet)
 			continue
 		}

@@ -104,7 +104,7 @@ func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
 	if err != nil {
 		return nil // The remaining steps depend on a removed step.
 	}
-	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), s.subject.quiet, s.subject.workload.Unjudged, s.base)
+	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), s.subject.flags.Quiet.Duration, s.subject.workload.Unjudged, s.base)
 	if err != nil {
 		return nil
 	}

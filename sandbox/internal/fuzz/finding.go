@@ -17,6 +17,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -30,8 +31,11 @@ type Finding struct {
 
 	Install []string `json:"install,omitempty"`
 	Nodes   int      `json:"nodes"`
-	Others  string   `json:"others,omitempty"`
-	Ignore  []string `json:"ignore,omitempty"`
+	// HostNetwork and ServiceAccount are as in [workload.Workload].
+	HostNetwork    bool     `json:"hostNetwork,omitempty"`
+	ServiceAccount string   `json:"serviceAccount,omitempty"`
+	Others         string   `json:"others,omitempty"`
+	Ignore         []string `json:"ignore,omitempty"`
 	// Busy is set if the trial also applied the edit while the operator was busy with a new object.
 	Busy bool `json:"busy,omitempty"`
 	// Object is the sample before the edits.
@@ -55,17 +59,24 @@ func (o *object) UnmarshalJSON(text []byte) error {
 var _ json.Unmarshaler = (*object)(nil)
 
 func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *Finding {
-	workload := f.Testbeds.Workload
-	install := workload.Install
+	of := f.Testbeds.Workload
+	install := of.Install
 	if f.Others != "" {
 		install = install[:len(install)-1] // The last file contains the generated manifest Others.
 	}
 	problem = problem.because(judge.Invalid(w.record.requests(), w.record.locks()))
-	return &Finding{
+	found := &Finding{
 		Evidence: results.NewEvidence(f.Testbeds.Command, w.record.timeline(), w.testbed.Operator.Output.Tail(20)),
-		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
+		Install:  install, Nodes: *of.Nodes, HostNetwork: of.HostNetwork, ServiceAccount: of.ServiceAccount, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
 		Edits: t.edits, Fault: t.fault, Outcome: came, Problem: *problem,
 	}
+	found.Flags = f.Testbeds.Flags(f.Limits, 0)
+	return found
+}
+
+// Workload returns the initial state of a replay, and the operator's identity.
+func (f *Finding) Workload() *workload.Workload {
+	return &workload.Workload{Nodes: &f.Nodes, Install: f.Install, HostNetwork: f.HostNetwork, ServiceAccount: f.ServiceAccount}
 }
 
 // Case implements [results.Finding].
@@ -126,16 +137,21 @@ func (f *Finding) Kind() string {
 	return text
 }
 
-// secondTime records whether a second run, whose finding is `other`, has reproduced the finding
-// `f`. It returns `other` instead of `f` if `other` is certain, or shows the same problem without a
-// fault.
-func (f *Finding) secondTime(other *Finding) *Finding {
+// Same reports whether a second run shows the same problem, with or without the fault.
+func (f *Finding) Same(again *Finding) bool {
 	bare := func(f *Finding) string {
 		without := *f
 		without.Fault = nil
 		return without.Kind()
 	}
-	same := bare(f) == bare(other)
+	return bare(f) == bare(again)
+}
+
+// secondTime records whether a second run, whose finding is `other`, has reproduced the finding
+// `f`. It returns `other` instead of `f` if `other` is certain, or shows the same problem without a
+// fault.
+func (f *Finding) secondTime(other *Finding) *Finding {
+	same := f.Same(other)
 	found := f
 	if other.Problem.certain() || same && other.Fault == nil && f.Fault != nil {
 		found = other

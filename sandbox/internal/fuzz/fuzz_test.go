@@ -84,7 +84,7 @@ func TestChoose(t *testing.T) {
 
 func TestFindingIsReadAsWritten(t *testing.T) {
 	f := &Finding{
-		Evidence: results.Evidence{Command: []string{"./op"}, Timeline: []results.Moment{{Seconds: 1, Lane: "kit", Text: "x"}}}, Install: []string{"/crds"}, Nodes: 3, Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
+		Evidence: results.Evidence{Command: []string{"./op"}, Timeline: []results.Moment{{Seconds: 1, Lane: "kit", Text: "x"}}}, Install: []string{"/crds"}, Nodes: 3, HostNetwork: true, ServiceAccount: "shop/operator", Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
 		Edits:   []edits.Edit{{Field: "spec.n", Class: edits.Beyond, What: "the most", Path: edits.Path{"spec", "n"}, Value: int64(9223372036854775807)}},
 		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}},
 	}
@@ -101,6 +101,9 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 	read, err := Tool.ReadFinding(saved)
 	if err != nil || !reflect.DeepEqual(read, f) || !IsFinding(saved) {
 		t.Errorf("read as %+v, %v", read, err)
+	}
+	if w := read.Workload(); !w.HostNetwork || w.ServiceAccount != "shop/operator" || *w.Nodes != 3 || !slices.Equal(w.Install, f.Install) {
+		t.Errorf("it is played again with %+v", w)
 	}
 	for _, text := range []string{"", "a: b", "edits: []", "command: [a]\nobject: {a: b}", "edits: 7", "command: [a]\nobject: {a: b}\nedits: [{path: 'a..b', value: 1}]", "command: [a]\nnodes: -1\nobject: {a: b}\nedits: [{path: a, value: 1}]"} {
 		file := filepath.Join(dir, "other.yaml")
@@ -312,6 +315,7 @@ outcome: with a fault
 	for _, tc := range []struct{ replace, by, says string }{
 		{"x", "x", ""},
 		{"kind: CrashAfter", "kind: Freeze", `there is no fault "Freeze" of a write`},
+		{"kind: CrashAfter", "kind: Pause", `fuzz does not play the fault "Pause"`},
 		{", call: {verb: update, resource: configmaps}", "", "the fault has no call"},
 		{"nth: 1", "nth: 0", "they are counted from 1"},
 		{"step: 1", "step: 2", "there is only one"},

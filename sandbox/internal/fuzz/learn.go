@@ -19,6 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
@@ -137,7 +138,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 			w.testbed.End()
 		}
 	}()
-	l := &learner{w, f.Limits.Settle}
+	l := &learner{w, f.Limits}
 	fmt.Fprintln(progress, "Learning what the sample comes to.")
 	if err := w.process.start(); err != nil {
 		return nil, err
@@ -170,18 +171,17 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	return w, err
 }
 
-// learner determines cluster states without an edit. settle is the maximum time until the cluster
-// is quiet.
+// learner determines cluster states without an edit.
 type learner struct {
 	world  *world
-	settle time.Duration
+	limits testbed.Limits
 }
 
 // next waits until the cluster is quiet after an action, and returns the state. It returns any
 // problem as an error, in which `when` describes the action.
 func (l *learner) next(ctx context.Context, when string) (state.State, error) {
 	w := l.world
-	state, problem, err := w.waiter.wait(ctx, goal{learns: true}, l.settle)
+	state, problem, err := w.waiter.wait(ctx, goal{learns: true}, l.limits.Settle)
 	if err == nil && problem != nil {
 		err = undisturbed(when, problem, nil)
 		if lines := w.record.settler.Advice(); problem.Oracle == judge.NotAtRest && len(lines) > 0 {
@@ -215,23 +215,20 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// mostLearning is the maximum quiet time of learning, as a multiple of Limits.Quiet.
-const mostLearning = 4
-
 // createAgain deletes and recreates the sample. If this results in different objects, it doubles
 // the quiet time and tries again, because a busy machine may have stalled the operator for longer
 // than the quiet time. It masks leftovers of the first sample, and differences between the last two
 // states.
 func (l *learner) createAgain(ctx context.Context) error {
 	w := l.world
-	for longest := mostLearning * w.waiter.quiet; ; w.waiter.quiet *= 2 {
+	for ; ; w.waiter.quiet *= 2 {
 		again, err := l.recreate(ctx)
 		if err != nil || again == nil {
 			return err
 		}
 		differences := w.base.mask.Compare(w.base.state, again)
 		i := slices.IndexFunc(differences, func(d Difference) bool { return d.Path == "" })
-		if i < 0 || w.waiter.quiet >= longest {
+		if i < 0 || w.waiter.quiet >= l.limits.MostQuiet() {
 			w.base.mask.Learn(differences, differsUnedited)
 			return nil
 		}

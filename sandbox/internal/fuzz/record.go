@@ -75,8 +75,7 @@ func (r *record) activity(while time.Duration) activity {
 func activityOf(requests []observe.Request, locks map[string]bool, since time.Time) activity {
 	var a activity
 	for _, r := range requests {
-		ended := r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
-		if (r.Polls(locks) || r.Writes(locks)) && ended.After(since) {
+		if (r.Polls(locks) || r.Writes(locks)) && r.Ended().After(since) {
 			a.requests++
 			a.last = append(a.last, r.String())
 		}

@@ -102,7 +102,7 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	}
 	var came outcome
 	var problem *Problem
-	reached, err := w.disturber.disturb(ctx, t.fault, w.base.took+2*w.mostQuiet+3*time.Second, w.waiter.quiet, func() (bool, error) {
+	err := w.disturber.disturb(ctx, t.fault, w.base.took+2*w.mostQuiet+3*time.Second, w.waiter.quiet, func() (bool, error) {
 		var err error
 		came, problem, err = w.player.editor.edit(ctx, e, content, false)
 		return came == accepted && problem == nil, err
@@ -114,7 +114,7 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 		return came, nil, err
 	}
 	switch {
-	case reached:
+	case w.disturber.injector.Reached():
 		return disturbed, problem, nil
 	case problem != nil && !problem.certain():
 		// The problem occurred without the fault.
@@ -143,30 +143,30 @@ type disturber struct {
 	process  *process
 }
 
-// disturb calls `do`, injects a fault into the operator's writes in response, and reports whether
-// the fault was reached. It returns false after `limit`, if nothing has changed for much longer
-// than the quiet time `calm`, or if `do` returns false because it has changed nothing.
-func (d *disturber) disturb(ctx context.Context, f *faults.Fault, limit, calm time.Duration, do func() (changed bool, err error)) (bool, error) {
+// disturb calls `do`, and injects a fault into the operator's writes in response. It gives up after
+// `limit`, if nothing has changed for much longer than the quiet time `calm`, or if `do` returns
+// false because it has changed nothing.
+func (d *disturber) disturb(ctx context.Context, f *faults.Fault, limit, calm time.Duration, do func() (changed bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d.injector.Rules.Remove(inject.FaultRule)
+	d.injector.Rules.Remove(faults.FaultRule)
 	d.process.breaks = f.Effects().BreaksConnections
 	d.injector.Aim(f)
 	injected, err := d.injector.Arm(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if changed, err := do(); err != nil || !changed {
-		d.injector.Rules.Remove(inject.FaultRule)
-		return false, err
+		d.injector.Rules.Remove(faults.FaultRule)
+		return err
 	}
-	if err := d.injector.Strike(ctx, injected, nil, limit, calm); err != nil || !d.injector.Reached() || f.Entry().Duration() == 0 {
-		return d.injector.Reached(), err
+	if fired, err := d.injector.Strike(ctx, injected, nil, limit, calm); err != nil || !fired || f.Entry().Duration() == 0 {
+		return err
 	}
 	select {
 	case <-time.After(f.Entry().Duration()):
-		return true, nil
+		return nil
 	case <-ctx.Done():
-		return true, ctx.Err()
+		return ctx.Err()
 	}
 }

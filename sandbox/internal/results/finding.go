@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,6 +45,8 @@ type Evidence struct {
 	// finding's paths are relative to it.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
+	// Flags are the flags by which the finding was judged.
+	Flags Flags `json:"flags,omitzero"`
 	// Repeated is the number of replays, out of Tries, that reproduced the finding. A finding is
 	// not replayed if a single run proves it, or if no time is left.
 	Repeated int `json:"repeated"`
@@ -62,6 +65,16 @@ type Evidence struct {
 }
 
 func (e *Evidence) evidence() *Evidence { return e }
+
+// Flags are the values of command-line flags that decide what counts as a finding. A replay uses
+// the same values, unless it is given others. Zero values are unknown.
+type Flags struct {
+	Quiet     metav1.Duration `json:"quiet,omitzero"`
+	Settle    metav1.Duration `json:"settle,omitzero"`
+	Patience  metav1.Duration `json:"patience,omitzero"`
+	Hold      metav1.Duration `json:"hold,omitzero"`
+	FailOnLog string          `json:"failOnLog,omitempty"`
+}
 
 // mostOutput is the maximum number of output lines stored in a finding.
 const mostOutput = 40

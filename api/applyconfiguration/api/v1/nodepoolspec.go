@@ -22,7 +22,7 @@ type NodePoolSpecApplyConfiguration struct {
 	Labels map[string]apiv1.LabelValue `json:"labels,omitempty"`
 	// annotations are added to every member node. At most 64.
 	Annotations map[string]apiv1.AnnotationValue `json:"annotations,omitempty"`
-	// taints are added to every member node. A taint with the effect NoExecute evicts pods and
+	// taints are added to every member node. A taint with the effect NoExecute removes pods and
 	// is therefore added to a limited share of the nodes at a time. At most 32.
 	Taints []TaintApplyConfiguration `json:"taints,omitempty"`
 	// handler is the handler of the pool's RuntimeClass, for example runc. If set, the pool
@@ -33,6 +33,10 @@ type NodePoolSpecApplyConfiguration struct {
 	// elsewhere for each pod. No resources are reserved: the condition Headroom and a metric
 	// report whether the pods would fit.
 	Headroom *HeadroomApplyConfiguration `json:"headroom,omitempty"`
+	// drainable asks whether each node of the pool could be drained. Nothing is moved: the
+	// condition Drainable and metrics report which pods would not leave their node, or not
+	// without harm.
+	Drainable *DrainableApplyConfiguration `json:"drainable,omitempty"`
 }
 
 // NodePoolSpecApplyConfiguration constructs a declarative configuration of the NodePoolSpec type for use with
@@ -103,5 +107,13 @@ func (b *NodePoolSpecApplyConfiguration) WithHandler(value string) *NodePoolSpec
 // If called multiple times, the Headroom field is set to the value of the last call.
 func (b *NodePoolSpecApplyConfiguration) WithHeadroom(value *HeadroomApplyConfiguration) *NodePoolSpecApplyConfiguration {
 	b.Headroom = value
+	return b
+}
+
+// WithDrainable sets the Drainable field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Drainable field is set to the value of the last call.
+func (b *NodePoolSpecApplyConfiguration) WithDrainable(value *DrainableApplyConfiguration) *NodePoolSpecApplyConfiguration {
+	b.Drainable = value
 	return b
 }

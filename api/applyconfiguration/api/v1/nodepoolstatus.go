@@ -64,6 +64,8 @@ type NodePoolStatusApplyConfiguration struct {
 	// heldBackNodes is the number of member nodes that wait for a NoExecute taint because a
 	// Freeze is in force.
 	HeldBackNodes *int32 `json:"heldBackNodes,omitempty"`
+	// emptying is about member nodes that are being emptied within budgets.
+	Emptying *EmptyingStatusApplyConfiguration `json:"emptying,omitempty"`
 	// conditions are Ready, Reconciling and Stalled as kstatus defines them, Conflicted, and
 	// Headroom if the spec asks for headroom. The reason of Ready is the STATUS column.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
@@ -208,6 +210,14 @@ func (b *NodePoolStatusApplyConfiguration) WithManaged(value *ManagedKeysApplyCo
 // If called multiple times, the HeldBackNodes field is set to the value of the last call.
 func (b *NodePoolStatusApplyConfiguration) WithHeldBackNodes(value int32) *NodePoolStatusApplyConfiguration {
 	b.HeldBackNodes = &value
+	return b
+}
+
+// WithEmptying sets the Emptying field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Emptying field is set to the value of the last call.
+func (b *NodePoolStatusApplyConfiguration) WithEmptying(value *EmptyingStatusApplyConfiguration) *NodePoolStatusApplyConfiguration {
+	b.Emptying = value
 	return b
 }
 

@@ -22,6 +22,10 @@ type TaintApplyConfiguration struct {
 	// effect is the effect on pods that do not tolerate the taint: NoSchedule, PreferNoSchedule
 	// or NoExecute.
 	Effect *corev1.TaintEffect `json:"effect,omitempty"`
+	// eviction is how a NoExecute taint removes pods: Immediate deletes them, WithinBudgets
+	// evicts them within their PodDisruptionBudgets before the taint is added. Defaults to
+	// Immediate.
+	Eviction *apiv1.TaintEviction `json:"eviction,omitempty"`
 }
 
 // TaintApplyConfiguration constructs a declarative configuration of the Taint type for use with
@@ -51,5 +55,13 @@ func (b *TaintApplyConfiguration) WithValue(value apiv1.LabelValue) *TaintApplyC
 // If called multiple times, the Effect field is set to the value of the last call.
 func (b *TaintApplyConfiguration) WithEffect(value corev1.TaintEffect) *TaintApplyConfiguration {
 	b.Effect = &value
+	return b
+}
+
+// WithEviction sets the Eviction field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Eviction field is set to the value of the last call.
+func (b *TaintApplyConfiguration) WithEviction(value apiv1.TaintEviction) *TaintApplyConfiguration {
+	b.Eviction = &value
 	return b
 }

@@ -35,10 +35,19 @@ func (w *world) allWork() []work {
 	return all
 }
 
+// permissions are what the pools may do with a node, apart from what is in the objects: it is the
+// node's turn, and no pod is left that a NoExecute taint would delete.
+type permissions struct{ mayEvict, emptied bool }
+
+// drawPermissions returns random permissions.
+func drawPermissions(t *rapid.T, label string) permissions {
+	return permissions{rapid.Bool().Draw(t, label+"may evict"), rapid.Bool().Draw(t, label+"emptied")}
+}
+
 // do reconciles a node or pool, and reports whether the controller wrote anything.
-func (w *world) do(t *rapid.T, item work, mayEvict bool) bool {
+func (w *world) do(t *rapid.T, item work, may permissions) bool {
 	if item.node != "" {
-		return w.doNode(t, w.nodes[item.node], mayEvict)
+		return w.doNode(t, w.nodes[item.node], may)
 	}
 	if pool, ok := w.pools[item.pool]; ok {
 		return w.doPool(t, pool)
@@ -49,14 +58,16 @@ func (w *world) do(t *rapid.T, item work, mayEvict bool) bool {
 // doPool simulates a reconcile of the pool controller, which writes first the finalizer, then the
 // managed keys. Once no node has settings of a deleted pool, it removes the pool's finalizer.
 func (w *world) doPool(t *rapid.T, pool *tidekeeperv1.NodePool) bool {
-	held := map[setting.Key]bool{}
+	held, named := map[setting.Key]bool{}, false
 	for _, node := range w.nodes {
-		for s := range w.record(t, node)[pool.Name] {
+		recorded, on := w.record(t, node)[pool.Name]
+		named = named || on
+		for s := range recorded {
 			held[s] = true
 		}
 	}
 	switch {
-	case pool.DeletionTimestamp != nil && len(held) == 0:
+	case pool.DeletionTimestamp != nil && !named:
 		delete(w.pools, pool.Name)
 		return true
 	case pool.DeletionTimestamp == nil && len(pool.Finalizers) == 0:
@@ -64,12 +75,9 @@ func (w *world) doPool(t *rapid.T, pool *tidekeeperv1.NodePool) bool {
 		return true
 	}
 	m := objects.PoolFrom(pool).ManagingNothing()
-	asked := map[setting.Key]bool{}
-	for s := range setting.Desired(pool) {
-		asked[s] = true
-	}
+	asked := plan.WantedKeys(pool)
 	for _, s := range contestedKeys {
-		if asked[s] || held[s] && setting.Manages(pool, s) {
+		if asked.Has(s) || held[s] && setting.Manages(pool, s) {
 			m.Managing(s)
 		}
 	}
@@ -91,7 +99,7 @@ func (w *world) record(t *rapid.T, node *corev1.Node) ownership.Record {
 
 // poolsOn returns the pools that select the node, and the pools named in the node's ownership
 // annotation.
-func (w *world) poolsOn(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.PoolOnNode {
+func (w *world) poolsOn(t *rapid.T, node *corev1.Node, may permissions) []plan.PoolOnNode {
 	recorded := w.record(t, node)
 	pools := []plan.PoolOnNode{}
 	for _, pool := range w.pools {
@@ -101,15 +109,17 @@ func (w *world) poolsOn(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.Poo
 		}
 		selects := selector.Matches(labels.Set(node.Labels))
 		if _, ok := recorded[pool.Name]; selects || ok {
-			pools = append(pools, plan.PoolOnNode{Pool: pool, Member: selects && pool.DeletionTimestamp == nil, MayEvict: mayEvict})
+			pools = append(pools, plan.PoolOnNode{
+				Pool: pool, Member: selects && pool.DeletionTimestamp == nil, MayEvict: may.mayEvict, TurnAt: objects.PatchTime, Emptied: may.emptied,
+			})
 		}
 	}
 	return pools
 }
 
 // doNode simulates a reconcile of the node controller, and checks the resulting write.
-func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
-	pools := w.poolsOn(t, node, mayEvict)
+func (w *world) doNode(t *rapid.T, node *corev1.Node, may permissions) bool {
+	pools := w.poolsOn(t, node, may)
 	nodePlan := plan.ForNode(node, pools)
 	if nodePlan.Empty() {
 		return false
@@ -120,8 +130,8 @@ func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
 		if owner < 0 || !pools[owner].Member || len(pools[owner].Pool.Finalizers) == 0 || !setting.Manages(pools[owner].Pool, s) {
 			t.Fatalf("%s of node %s is written, but for no pool that may write it; record: %s", s, node.Name, nodePlan.Ownership)
 		}
-		if s.IsNoExecute() && !mayEvict {
-			t.Fatalf("%s is put on node %s out of turn", s, node.Name)
+		if s.IsNoExecute() {
+			checkTurn(t, pools[owner].Pool, node, s, may)
 		}
 		at := place{node.Name, s}
 		w.byPool[at] = written{w.tick, value}
@@ -135,6 +145,22 @@ func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
 	return true
 }
 
+// checkTurn checks that a NoExecute taint of the pool may be put on the node: at its turn, or once it
+// was closed and has been emptied.
+func checkTurn(t *rapid.T, pool *tidekeeperv1.NodePool, node *corev1.Node, s setting.Key, may permissions) {
+	i := slices.IndexFunc(pool.Spec.Taints, func(taint tidekeeperv1.Taint) bool { return setting.TaintKey(taint.Key, taint.Effect) == s })
+	if pool.Spec.Taints[i].Eviction != tidekeeperv1.TaintEvictionWithinBudgets {
+		if !may.mayEvict {
+			t.Fatalf("%s is put on node %s out of turn", s, node.Name)
+		}
+		return
+	}
+	_, closed := ownership.ParseClosed(node.Annotations[tidekeeperv1.OwnershipAnnotation])[pool.Name][s.TaintKey()]
+	if !may.emptied || !closed && !may.mayEvict {
+		t.Fatalf("%s is put on node %s, which was closed: %t, with %+v", s, node.Name, closed, may)
+	}
+}
+
 // settle runs the controllers until they have nothing left to do. In the first rounds, it kills the
 // controllers at random points of their work.
 func (w *world) settle(t *rapid.T, how string) {
@@ -146,8 +172,11 @@ func (w *world) settle(t *rapid.T, how string) {
 		}
 		wrote := false
 		for _, item := range items {
-			mayEvict := !crashes || rapid.Bool().Draw(t, how+": may evict")
-			if w.do(t, item, mayEvict) {
+			may := permissions{true, true}
+			if crashes {
+				may = drawPermissions(t, how+": ")
+			}
+			if w.do(t, item, may) {
 				wrote = true
 				w.check(t)
 			}

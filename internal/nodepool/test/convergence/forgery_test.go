@@ -53,7 +53,8 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 		for _, pool := range w.pools {
 			member := pool.DeletionTimestamp == nil && rapid.Bool().Draw(t, "member")
 			if _, named := forged[pool.Name]; named || member {
-				pools = append(pools, plan.PoolOnNode{Pool: pool, Member: member, MayEvict: rapid.Bool().Draw(t, "may evict")})
+				may := drawPermissions(t, "")
+				pools = append(pools, plan.PoolOnNode{Pool: pool, Member: member, MayEvict: may.mayEvict, TurnAt: objects.PatchTime, Emptied: may.emptied})
 			}
 		}
 		nodePlan := plan.ForNode(node, pools)
@@ -72,7 +73,10 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 				for asked, value := range setting.Desired(c.Pool) {
 					asks = asks || asked == s && value == want
 				}
-				return asks && c.Member && len(c.Pool.Finalizers) > 0 && setting.Manages(c.Pool, s) && (c.MayEvict || !s.IsNoExecute())
+				for _, taint := range plan.Taints(c.Pool) {
+					asks = asks || setting.TaintKey(taint.Key, taint.Effect) == s && taint.Value == want
+				}
+				return asks && c.Member && len(c.Pool.Finalizers) > 0 && setting.Manages(c.Pool, s) && (c.MayEvict || c.Emptied || !s.IsNoExecute())
 			}) {
 				t.Fatalf("%s is written, which no member may: %s", s, node.Annotations[tidekeeperv1.OwnershipAnnotation])
 			}
@@ -109,5 +113,10 @@ func drawForgery(t *rapid.T) string {
 		r.Put(rapid.SampledFrom(append([]string{"ghost", ""}, worldPools...)).Draw(t, "pool"),
 			s, ownership.DigestOf(s, rapid.SampledFrom(worldValues).Draw(t, "value")))
 	}
-	return r.String()
+	var closed ownership.Closed
+	for range rapid.IntRange(0, 3).Draw(t, "times") {
+		closed = closed.With(rapid.SampledFrom(append([]string{"ghost", ""}, worldPools...)).Draw(t, "closed by"),
+			rapid.SampledFrom([]string{"t0", "t1", ""}).Draw(t, "closed for"), objects.Epoch)
+	}
+	return r.Text(closed)
 }

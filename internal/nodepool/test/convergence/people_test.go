@@ -63,7 +63,11 @@ func drawSpec(t *rapid.T) tidekeeperv1.NodePoolSpec {
 			m.Annotations(s.Name, value)
 		default:
 			key, effect, _ := strings.Cut(s.Name, ":")
-			m.Taint(key, value, corev1.TaintEffect(effect))
+			if s.IsNoExecute() && rapid.Bool().Draw(t, "within budgets") {
+				m.TaintWithinBudgets(key, value)
+			} else {
+				m.Taint(key, value, corev1.TaintEffect(effect))
+			}
 		}
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "selector") {
@@ -129,7 +133,7 @@ func history(t *rapid.T) *world {
 	actions[""] = w.check
 	for _, turn := range []string{"a controller works", "a controller works on", "a controller works still"} {
 		actions[turn] = func(t *rapid.T) {
-			w.do(t, rapid.SampledFrom(w.allWork()).Draw(t, "work"), rapid.Bool().Draw(t, "may evict"))
+			w.do(t, rapid.SampledFrom(w.allWork()).Draw(t, "work"), drawPermissions(t, ""))
 		}
 	}
 	actions["the controllers settle"] = func(t *rapid.T) { w.settle(t, "settle") }

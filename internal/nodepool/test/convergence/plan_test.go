@@ -62,7 +62,7 @@ func TestPlanShapesMembers(t *testing.T) {
 		w.settle(t, "settle")
 		for name, node := range w.nodes {
 			members := []*tidekeeperv1.NodePool{}
-			for _, c := range w.poolsOn(t, node, true) {
+			for _, c := range w.poolsOn(t, node, permissions{true, true}) {
 				if c.Member {
 					members = append(members, c.Pool)
 				}
@@ -78,7 +78,7 @@ func TestPlanShapesMembers(t *testing.T) {
 					checked[s] = true
 				}
 			}
-			nodePlan := plan.ForNode(node, w.poolsOn(t, node, true))
+			nodePlan := plan.ForNode(node, w.poolsOn(t, node, permissions{true, true}))
 			if len(nodePlan.Outdated)+len(nodePlan.EvictionPending) > 0 {
 				t.Fatalf("node %s has settled, but is outdated for %v, and has evictions pending for %v", name, nodePlan.Outdated, nodePlan.EvictionPending)
 			}

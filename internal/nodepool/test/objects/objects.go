@@ -78,7 +78,18 @@ func (m *NodeBuilder) Owned(pool string, s setting.Key, value string) *NodeBuild
 		panic(err)
 	}
 	r.Put(pool, s, ownership.DigestOf(s, value))
-	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.String())
+	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.Text(ownership.ParseClosed(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])))
+}
+
+// Closed adds an entry to the node's ownership annotation which records that the pool has closed the
+// node for its NoExecute taint with the given key. It adds no taint.
+func (m *NodeBuilder) Closed(pool, key string, since time.Time) *NodeBuilder {
+	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
+	if err != nil {
+		panic(err)
+	}
+	closed := ownership.ParseClosed(m.node.Annotations[tidekeeperv1.OwnershipAnnotation]).With(pool, key, since)
+	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.Text(closed))
 }
 
 // LabelOf adds a label, and records in the ownership annotation that the pool has set it.
@@ -206,6 +217,13 @@ func (m *PoolBuilder) Taint(key, value string, effect corev1.TaintEffect) *PoolB
 	return m.Managing(setting.TaintKey(key, effect))
 }
 
+// TaintWithinBudgets appends a NoExecute taint with the eviction WithinBudgets to the spec.
+func (m *PoolBuilder) TaintWithinBudgets(key, value string) *PoolBuilder {
+	m.Taint(key, value, corev1.TaintEffectNoExecute)
+	m.pool.Spec.Taints[len(m.pool.Spec.Taints)-1].Eviction = tidekeeperv1.TaintEvictionWithinBudgets
+	return m.Managing(setting.TaintKey(key, corev1.TaintEffectNoSchedule))
+}
+
 // Managing adds keys to the managed keys, which include all keys of the spec by default.
 func (m *PoolBuilder) Managing(keys ...setting.Key) *PoolBuilder {
 	all := sets.New(slices.Collect(setting.KeysOf(&m.pool.Status.Managed))...)
@@ -246,7 +264,13 @@ func (m *PoolBuilder) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.
 // Evictor returns the pool as a PoolOnNode for a member node to which the pool may add NoExecute
 // taints.
 func (m *PoolBuilder) Evictor() plan.PoolOnNode {
-	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true}
+	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true, TurnAt: PatchTime}
+}
+
+// Emptied returns the pool as a PoolOnNode for a member node on which no pod is left that the pool's
+// NoExecute taints with the eviction WithinBudgets would delete.
+func (m *PoolBuilder) Emptied() plan.PoolOnNode {
+	return plan.PoolOnNode{Pool: m.Obj(), Member: true, Emptied: true}
 }
 
 // NoMember returns the pool as a PoolOnNode for a node that is not a member, because the pool does

@@ -8,5 +8,6 @@
 //	plan.go       the faults for an operator, each with a score
 //	order.go      the next fault to inject, given the faults injected so far
 //	table.go      an entry for each kind of fault: effect, cause, rule, action, score, consequences
+//	proof.go      whether a fault took effect, from the record of a run
 //	markdown.go   the tables of faults in the documentation
 package faults

@@ -115,12 +115,14 @@ func (f *Fault) Possible() string {
 	return f.Entry().Possible
 }
 
-// CheckWrite returns an error if the fault does not hit a write, or if its Call, Nth or Step is
-// invalid in fuzz.
+// CheckWrite returns an error if fuzz does not inject faults of this kind, which must hit a write, or
+// if the fault's Call, Nth or Step is invalid in fuzz.
 func (f Fault) CheckWrite() error {
 	switch {
 	case f.Entry().Hits != Write:
 		return fmt.Errorf("there is no fault %q of a write", f.Kind)
+	case !f.Entry().InFuzz:
+		return fmt.Errorf("fuzz does not play the fault %q", f.Kind)
 	case f.Call == nil || f.Call.Verb == "" || f.Call.Resource == "":
 		return errors.New("the fault has no call: the verb and the resource of a write")
 	case f.Nth < 1:

@@ -37,6 +37,12 @@ func TestPlanReactions(t *testing.T) {
 	if len(nths) != 2 || !nths[1] || !nths[3] {
 		t.Errorf("disturbed are the calls %v, want the first and the third", nths)
 	}
+	for i := range Table {
+		f := Fault{Kind: Table[i].Kind, Step: Disturbed, Call: &observe.Call{Verb: "update", Resource: "configmaps"}, Nth: 1}
+		if err := f.CheckWrite(); (err == nil) != Table[i].InFuzz {
+			t.Errorf("%s in a finding of fuzz: %v, and fuzz plays it: %t", f.Kind, err, Table[i].InFuzz)
+		}
+	}
 	if none := PlanReactions(nil, versions, nil); len(none) > 0 {
 		t.Errorf("without a write, it is planned that %v", none)
 	}

@@ -28,10 +28,11 @@ type Entry struct {
 	// start.
 	Rule fault.Fault
 	// Act, unless nil, is called after the proxy's rule has fired. ActInRun, unless nil, is called
-	// instead if the action needs a workload's baseline, which fuzz does not have. Both report
-	// whether the fault took effect.
-	Act      func(Actor, context.Context) (reached bool, err error)
-	ActInRun func(RunActor, context.Context) (reached bool, err error)
+	// instead if the action needs a workload's baseline, which fuzz does not have.
+	Act      func(Actor, context.Context) error
+	ActInRun func(RunActor, context.Context) error
+	// Proof tells from the record of a run whether the fault took effect.
+	Proof Proof
 	// Score is the fault's base score, to which the planner adds a value for the request, event or
 	// start. ReadScore is the base score for a read; 0 means that the fault does not hit reads.
 	// SpanScore is the base score if the fault lasts beyond its step; 0 means that it never does.
@@ -103,15 +104,14 @@ type Effects struct {
 	TwoProcesses bool
 }
 
-// Actor performs the actions that complete a fault. Each action reports whether the fault took
-// effect.
+// Actor performs the actions that complete a fault.
 type Actor interface {
 	// Crash kills the operator and restarts it.
-	Crash(ctx context.Context) (reached bool, err error)
+	Crash(ctx context.Context) error
 	// CutOff closes all of the operator's connections for a while.
-	CutOff(ctx context.Context) (reached bool, err error)
+	CutOff(ctx context.Context) error
 	// KillComponent kills a control plane component and restarts it.
-	KillComponent(ctx context.Context, name string) (reached bool, err error)
+	KillComponent(ctx context.Context, name string) error
 }
 
 // RunActor performs the actions that need a workload's baseline: step durations, the objects that
@@ -119,16 +119,16 @@ type Actor interface {
 type RunActor interface {
 	Actor
 	// CrashTwice acts like Crash, and also kills the new process before its first write.
-	CrashTwice(ctx context.Context) (reached bool, err error)
+	CrashTwice(ctx context.Context) error
 	// Overtake writes as another client before the held write arrives, and temporarily hides these
 	// changes from the operator.
-	Overtake(ctx context.Context) (reached bool, err error)
+	Overtake(ctx context.Context) error
 	// Pause suspends the leader until another process has taken over.
-	Pause(ctx context.Context) (reached bool, err error)
+	Pause(ctx context.Context) error
 	// ListAgain makes the operator repeat its list of the fault's resource at the end of the step.
-	ListAgain(ctx context.Context) (reached bool, err error)
+	ListAgain(ctx context.Context) error
 	// StartStale restarts the operator at the end of the step with outdated lists.
-	StartStale(ctx context.Context) (reached bool, err error)
+	StartStale(ctx context.Context) error
 }
 
 // Late is the delay of the fault named Late. It exceeds the usual lease duration in leader
@@ -157,120 +157,148 @@ var Table = []Entry{
 	{
 		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,
 		Rule: fault.Fault{Kind: fault.Hang}, Act: Actor.Crash, Score: 45, Family: "crash", InFuzz: true,
+		Proof: all(unsent, restarted(1)),
 	},
 	{
 		Kind: "CrashAfter", Text: "killed when it is done and not answered, and started again", Possible: byKill, Hits: Write,
 		Rule: fault.Fault{Kind: fault.HangAnswer}, Act: Actor.Crash, Score: 50, Family: "crash", InFuzz: true,
+		Proof: all(unanswered, restarted(1)),
 	},
 	{
 		Kind: "CrashTwice", Text: "killed when it is done and not answered, and again before the next write", Possible: byKill, Hits: Write,
 		Rule: fault.Fault{Kind: fault.HangAnswer}, ActInRun: RunActor.CrashTwice, Score: 20, Family: "crash",
+		Proof: all(unanswered, killedAgain, restarted(2)),
 	},
 	{
 		Kind: "LoseAnswer", Text: "done, and the connection is closed instead of an answer", Possible: byConnection, Hits: Write,
 		Rule: fault.Fault{Kind: fault.LoseAnswer}, Score: 30, Family: "crash", Effects: Effects{BreaksConnections: true}, InFuzz: true,
+		Proof: unanswered,
 	},
 	{
 		Kind: "Timeout", Text: "done, and answered 504 Gateway Timeout", Possible: byOverload, Hits: Write,
 		Rule: fault.Fault{Kind: fault.LoseAnswer, Code: 504}, Score: 7, Family: "crash", InFuzz: true,
+		Proof: answered(504, true),
 	},
 	{
 		Kind: "Conflict", Text: "answered 409 Conflict", Possible: byClient, Hits: Write,
 		Rule: answer(409), Score: 25, Family: "refused", Only: Changes, InFuzz: true,
+		Proof: answered(409, false),
 	},
 	{
 		Kind: "Invalid", Text: "answered 422 Unprocessable Entity", Hits: Write,
 		Possible: "An admission policy or a webhook can refuse a write at any time, for reasons that pass.",
 		Rule:     answer(422), Score: 6, Family: "refused", InFuzz: true,
+		Proof: answered(422, false),
 	},
 	{
 		Kind: "Throttle", Text: "answered 429 Too Many Requests", Possible: byOverload, Hits: Write,
 		Rule: fault.Fault{Kind: fault.Error, Code: 429, RetryAfter: fault.Duration(time.Second)}, Score: 10, Family: "refused", InFuzz: true,
+		Proof: answered(429, false),
 	},
 	{
 		Kind: "ServerError", Text: "answered 500 Internal Server Error", Possible: byOverload, Hits: Write,
 		Rule: answer(500), Score: 28, ReadScore: 16, Family: "refused", InFuzz: true,
+		Proof: answered(500, false),
 	},
 	{
 		Kind: "Unavailable", Text: "answered 503 Service Unavailable", Possible: byOverload, Hits: Write,
 		Rule: answer(503), Score: 6, Family: "refused", InFuzz: true,
+		Proof: answered(503, false),
 	},
 	{
 		Kind: "Refuse", Text: "the connection is closed before it is sent", Possible: byConnection, Hits: Write,
 		Rule: fault.Fault{Kind: fault.Close}, Score: 8, ReadScore: 14, Family: "refused", Effects: Effects{BreaksConnections: true}, InFuzz: true,
+		Proof: unsent,
 	},
 	{
 		Kind: "Late", Text: "sent only after 20 s, longer than a lease", Possible: byConnection, Hits: Write,
 		Rule: fault.Fault{Kind: fault.Delay, For: fault.Duration(Late)}, Score: 5, ReadScore: 8, Family: "refused",
 		Effects: Effects{HidesStates: true, BreaksConnections: true}, InFuzz: true,
+		Proof: delayed(Late),
 	},
 	{
 		Kind: "CutOff", Text: "no connection lasts from then on, until the process ends or for 20 s", Possible: byConnection, Hits: Write,
 		Rule: fault.Fault{Kind: fault.Hang}, Act: Actor.CutOff, Score: 9, Family: "refused", Effects: Effects{BreaksConnections: true},
+		Proof: all(unsent, cutOff),
 	},
 	{
 		Kind: "Overtake", Text: "another client writes to the same objects first, and the operator does not hear of it yet", Possible: byClient, Hits: Write,
 		Rule: held, ActInRun: RunActor.Overtake, Score: 32, Family: "Overtake", Only: Changes, Effects: Effects{OtherClientWrites: true},
+		Proof: all(sentLater, overtaken),
 	},
 	{
 		Kind: "Pause", Text: "suspended before it is sent, which it is when another process leads", Hits: Write,
 		Possible: "A process can stand still for any time: its node is suspended, or its memory is swapped. What it has sent arrives when another one leads.",
 		Rule:     held, ActInRun: RunActor.Pause, Score: 29, Family: "Pause", Only: Elected,
 		Effects: Effects{HidesStates: true, BreaksConnections: true, TwoProcesses: true},
+		Proof:   all(sentLater, succeeded),
 	},
 	{
 		Kind: "KillAPIServer", Text: "the API server is killed while it is on its way, and started again", Possible: byUpgrade, Hits: Write,
 		Rule: held, Act: killing(component.APIServer), Score: 11, Family: "KillAPIServer", Only: First, Effects: withoutControlPlane,
+		Proof: killedMeanwhile(component.APIServer),
 	},
 	{
 		Kind: "KillEtcd", Text: "etcd is killed while it is on its way, and started again", Possible: byUpgrade, Hits: Write,
 		Rule: held, Act: killing(component.Etcd), Score: 10, Family: "KillEtcd", Only: First, Effects: withoutControlPlane,
+		Proof: killedMeanwhile(component.Etcd),
 	},
 	{
 		Kind: "Freeze", Text: "all events arrive late", Possible: byLateWatch, Hits: Events,
 		Rule: fault.Fault{Kind: fault.Freeze}, Score: 50, SpanScore: 49, ByInterest: true, Family: "late", Effects: Effects{HidesStates: true, Lasts: true},
+		Proof: injected(fault.Freeze),
 	},
 	{
 		Kind: "DropEvents", Text: "no event arrives, and they are listed later", Possible: byNewWatch, Hits: Events,
 		Rule: fault.Fault{Kind: fault.DropEvent}, Score: 40, SpanScore: 48, ByInterest: true, Family: "late", Effects: Effects{HidesStates: true, Lasts: true, ListsAfter: true},
+		Proof: all(injected(fault.DropEvent), listedAgain),
 	},
 	{
 		Kind: "FreezeLong", Text: "all events arrive minutes late", Possible: byLateWatch, Hits: Events,
 		Rule: fault.Fault{Kind: fault.Freeze}, Score: 20, Family: "late", Effects: Effects{HidesStates: true, Lasts: true, Holds: true, OtherClientWrites: true},
+		Proof: all(injected(fault.Freeze), waited),
 	},
 	{
 		Kind: "ExpireWatch", Text: "the watch expires before an event", Possible: byNewWatch, Hits: Event,
 		Rule: fault.Fault{Kind: fault.ExpireWatch}, Score: 18, ByInterest: true, Family: "events", Effects: Effects{HidesStates: true},
+		Proof: ended,
 	},
 	{
 		Kind: "CrashEvent", Text: "killed before an event arrives, and started again", Possible: byKill, Hits: Event,
 		Rule: fault.Fault{Kind: fault.DelayEvent, For: held.For}, Act: Actor.Crash, Score: 16, ByInterest: true, Family: "crash",
+		Proof: all(injected(fault.DelayEvent), restarted(1)),
 	},
 	{
 		Kind: "DropEvent", Text: "an event does not arrive, and all is listed later", Possible: byNewWatch, Hits: Event,
 		Rule: fault.Fault{Kind: fault.DropEvent}, ActInRun: RunActor.ListAgain, Score: 14, ByInterest: true, Family: "events", Effects: Effects{HidesStates: true},
+		Proof: all(injected(fault.DropEvent), listedAgain),
 	},
 	{
 		Kind: "LateEvent", Text: "an event arrives 2 s late", Possible: byLateWatch, Hits: Event,
 		Rule: fault.Fault{Kind: fault.DelayEvent, For: fault.Duration(2 * time.Second)}, Score: 18, Family: "events", Effects: Effects{HidesStates: true},
+		Proof: injected(fault.DelayEvent),
 	},
 	{
 		Kind: "CutWatch", Text: "the connection of the watch is closed before an event", Possible: byConnection, Hits: Event,
 		Rule: fault.Fault{Kind: fault.CutWatch}, Score: 12, Family: "events", Effects: Effects{HidesStates: true},
+		Proof: ended,
 	},
 	{
 		Kind: "DuplicateEvent", Text: "an event arrives twice", Hits: Event,
 		Possible: "A list that follows a watch shows objects again that were seen before.",
 		Rule:     fault.Fault{Kind: fault.DuplicateEvent}, Score: 10, Family: "events",
+		Proof: injected(fault.DuplicateEvent),
 	},
 	{
 		Kind: "Restart", Text: "killed when all is done, and started again", Possible: byKill, Hits: Start,
 		Act: Actor.Crash, Score: 50, Family: "Restart",
+		Proof: startedAgain,
 	},
 	{
 		Kind: "StaleStart", Text: "killed, and started on lists from an earlier moment", Hits: Start,
 		Possible: "The operator's first list is as of resourceVersion 0, which an API server answers from its cache: one of several API servers may be behind the one that was asked before. It cannot happen to a client that streams its lists, or with a single API server.",
 		ActInRun: RunActor.StartStale, Score: 40, Family: "StaleStart", Effects: Effects{HidesStates: true, StaleLists: true},
+		Proof: all(staleList, startedAgain),
 	},
 }
 
@@ -278,8 +306,8 @@ var Table = []Entry{
 var withoutControlPlane = Effects{HidesStates: true, BreaksConnections: true, KillsControlPlane: true}
 
 // killing returns an action that kills and restarts the named control plane component.
-func killing(name string) func(Actor, context.Context) (bool, error) {
-	return func(a Actor, ctx context.Context) (bool, error) { return a.KillComponent(ctx, name) }
+func killing(name string) func(Actor, context.Context) error {
+	return func(a Actor, ctx context.Context) error { return a.KillComponent(ctx, name) }
 }
 
 // byKind maps each kind of fault to its entry in Table.

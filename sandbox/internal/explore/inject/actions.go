@@ -26,57 +26,57 @@ const deaf = 3 * time.Second
 const moment = time.Second
 
 // CrashTwice restarts the operator twice; the second restart precedes the new process's first
-// write. The fault counts as not reached if the new process writes nothing.
-func (i *RunInjector) CrashTwice(ctx context.Context) (reached bool, err error) {
-	if err := i.Rules.add(AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
-		return false, err
+// write. There is no second restart if the new process writes nothing.
+func (i *RunInjector) CrashTwice(ctx context.Context) error {
+	if err := i.Rules.add(faults.AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
+		return err
 	}
-	if _, err := i.Crash(ctx); err != nil {
-		return false, err
+	if err := i.Crash(ctx); err != nil {
+		return err
 	}
 	step := &i.base.Steps[i.Settler.Step]
 	// The new process is idle after its start, so it will not write.
 	idle := func() bool {
 		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
 	}
-	for end := time.Now().Add(i.base.Steps[0].Took + step.Took + i.patience); !i.Rules.fired(AgainRule) && !idle() && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(i.base.Steps[0].Took + step.Took + i.patience); !i.Rules.fired(faults.AgainRule) && !idle() && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
 	}
-	again := i.Rules.fired(AgainRule)
-	i.Rules.Remove(AgainRule)
+	again := i.Rules.fired(faults.AgainRule)
+	i.Rules.Remove(faults.AgainRule)
 	if !again {
-		return false, ctx.Err()
+		return ctx.Err()
 	}
 	return i.Crash(ctx)
 }
 
 // KillComponent kills a control plane component while a write is in flight, and restarts it shortly
 // afterwards.
-func (i *Injector) KillComponent(ctx context.Context, name string) (reached bool, err error) {
+func (i *Injector) KillComponent(ctx context.Context, name string) error {
 	i.Recorder.ExpectBreaks()
 	if err := i.Component(ctx, name, "kill"); err != nil {
-		return false, err
+		return err
 	}
 	i.Notes.Add("%s is killed", name)
-	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(faults.FaultRule)
 	pass(ctx, moment)
 	if err := i.Component(ctx, name, "start"); err != nil {
-		return false, err
+		return err
 	}
 	if err := i.Recorder.Served(ctx); err != nil {
-		return false, fmt.Errorf("after %s was killed: %w", name, err)
+		return fmt.Errorf("after %s was killed: %w", name, err)
 	}
 	i.Notes.Add("%s is available again", name)
 	i.Settler.Act()
-	return true, nil
+	return nil
 }
 
 // Overtake acts as another client: it annotates the held write's object and the objects that users
 // created, then lets the held write through. The operator receives the events of the annotations
 // later.
-func (i *RunInjector) Overtake(ctx context.Context) (reached bool, err error) {
-	if err := i.Rules.add(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
-		return false, err
+func (i *RunInjector) Overtake(ctx context.Context) error {
+	if err := i.Rules.add(faults.FreezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+		return err
 	}
 	held := i.heldWrite()
 	for _, v := range i.Recorder.Objects() {
@@ -86,18 +86,17 @@ func (i *RunInjector) Overtake(ctx context.Context) (reached bool, err error) {
 			}
 		}
 	}
-	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(faults.FaultRule)
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
 	// On a slow machine, it takes longer until the retries show whether the operator backs off.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
-	i.Rules.Remove(freezeRule)
+	i.Rules.Remove(faults.FreezeRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	// The fault has an effect only if the annotations were written.
-	return len(i.Rival.annotated) > 0, ctx.Err()
+	return ctx.Err()
 }
 
 // heldWrite returns the key of the held write's object. It is empty if the object's name differs
@@ -112,61 +111,61 @@ func (i *Injector) heldWrite() string {
 // Pause suspends the leading operator process until another process has taken over. Then it lets
 // the held write through and resumes the first process, which should notice that it has lost its
 // lease, and exit.
-func (i *RunInjector) Pause(ctx context.Context) (reached bool, err error) {
+func (i *RunInjector) Pause(ctx context.Context) error {
 	first := i.Operator.Operator
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
-		return false, err
+		return err
 	}
 	i.Notes.Add("the operator is suspended")
 	// Always kill the first process, because a suspended process cannot exit.
 	defer first.Close()
 	if err := i.Leadership.free(ctx); err != nil {
-		return false, err
+		return err
 	}
 	second := first.Another()
 	second.Output = first.Output
 	if err := second.Start(); err != nil {
-		return false, err
+		return err
 	}
 	i.Operator.Operator = second
 	i.Notes.Add("another process is started")
 	if !i.Leadership.await(ctx, i.base.Steps[0].Took+faults.Late) {
-		i.Rules.Remove(FaultRule)
-		return false, ctx.Err()
+		i.Rules.Remove(faults.FaultRule)
+		return ctx.Err()
 	}
 	i.Notes.Add("it leads")
 	pass(ctx, 2*moment)
-	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(faults.FaultRule)
 	pass(ctx, moment)
 	if err := first.Signal(syscall.SIGCONT); err != nil {
-		return false, err
+		return err
 	}
 	i.Notes.Add("the delayed write has arrived, and the first process resumes")
 	first.AwaitEnd(faults.Late)
 	i.Settler.Act()
-	return true, ctx.Err()
+	return ctx.Err()
 }
 
 // CutOff closes all of the operator's connections until its process exits, or for longer than a
 // lease duration.
-func (i *Injector) CutOff(ctx context.Context) (reached bool, err error) {
+func (i *Injector) CutOff(ctx context.Context) error {
 	all := fault.Match{}
-	if err := i.Rules.add(AgainRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {
-		return false, err
+	if err := i.Rules.add(faults.AgainRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {
+		return err
 	}
-	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(faults.FaultRule)
 	i.Rules.Proxy.Cut(all)
 	ends := len(i.Operator.Ends())
 	for end := time.Now().Add(faults.Late); len(i.Operator.Ends()) == ends && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
 	}
-	i.Rules.Remove(AgainRule)
+	i.Rules.Remove(faults.AgainRule)
 	if err := i.Leadership.free(ctx); err != nil {
-		return false, fmt.Errorf("after it was cut off: %w", err)
+		return fmt.Errorf("after it was cut off: %w", err)
 	}
 	i.Notes.Add("connections last again")
 	i.Settler.Act()
-	return true, ctx.Err()
+	return ctx.Err()
 }
 
 // pass waits for a duration, or until ctx is done.

@@ -6,6 +6,7 @@ package inject
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
@@ -27,6 +28,7 @@ type Parts struct {
 	Log        *observe.Log
 	Notes      *observe.Notes
 	Operator   *operator.Processes
+	Processes  *observe.ProcessLog
 	// Component performs an action, "kill" or "start", on a control plane component.
 	Component func(ctx context.Context, name, action string) error
 }
@@ -35,8 +37,11 @@ type Parts struct {
 // has fired. It works without a baseline, so that fuzz can use it.
 type Injector struct {
 	Parts
-	fault   *faults.Fault
-	reached bool
+	fault *faults.Fault
+	// armed is the time at which Arm was called for the fault, or zero. from is the number of
+	// requests at that time.
+	armed time.Time
+	from  int
 }
 
 var _ faults.Actor = (*Injector)(nil)
@@ -44,40 +49,41 @@ var _ faults.Actor = (*Injector)(nil)
 // New returns an injector without a fault. Aim sets the fault.
 func New(parts Parts) *Injector { return &Injector{Parts: parts} }
 
-// Aim sets the fault to inject, or nil for none, and resets Reached.
-func (i *Injector) Aim(f *faults.Fault) {
-	i.fault = f
-	i.mark(false)
+// Aim sets the fault to inject, or nil for none.
+func (i *Injector) Aim(f *faults.Fault) { i.fault, i.armed = f, time.Time{} }
+
+// Reached reports whether the fault has taken effect, as far as the record of the run shows.
+func (i *Injector) Reached() bool {
+	if i.armed.IsZero() {
+		return false
+	}
+	trace := i.trace()
+	return i.fault.TookEffect(&trace)
 }
 
-// Reached reports whether the fault took effect.
-func (i *Injector) Reached() bool { return i.reached }
-
-// mark records whether the fault took effect.
-func (i *Injector) mark(reached bool) { i.reached = reached }
-
-// act performs an action, and records whether the fault took effect.
-func (i *Injector) act(ctx context.Context, action action) error {
-	reached, err := action(ctx)
-	i.mark(reached)
-	return err
+// trace returns what was recorded since the fault was armed.
+func (i *Injector) trace() faults.Trace {
+	t := faults.Trace{Began: i.armed, Now: time.Now(), Requests: i.Log.Since(i.from), Processes: i.Processes.Since(i.armed)}
+	// The rule of a request that is still delayed is still there.
+	t.Pending = i.Rules.fired(faults.FaultRule) && !slices.ContainsFunc(t.Requests, func(r observe.Request) bool { return r.Rule == faults.FaultRule })
+	return t
 }
 
-// action completes a fault after its rule has fired, and reports whether the fault took effect.
-type action func(context.Context) (reached bool, err error)
+// action completes a fault after its rule has fired.
+type action func(context.Context) error
 
 // action returns the action that completes the fault. If the action needs a baseline, it returns an
 // action that fails.
 func (i *Injector) action() action {
 	entry := i.fault.Entry()
-	return func(ctx context.Context) (bool, error) {
+	return func(ctx context.Context) error {
 		switch {
 		case entry.ActInRun != nil:
-			return false, fmt.Errorf("the fault %s needs a workload", entry.Kind)
+			return fmt.Errorf("the fault %s needs a workload", entry.Kind)
 		case entry.Act != nil:
 			return entry.Act(i, ctx)
 		}
-		return true, nil
+		return nil
 	}
 }
 
@@ -85,7 +91,13 @@ func (i *Injector) action() action {
 // closed when the rule fires for the first time. It is nil for faults that hit an operator start,
 // which have no rule.
 func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
+	return i.arm(ctx, i.fault.Entry().Rule)
+}
+
+// arm acts like Arm, with a rule that injects the given fault of the proxy.
+func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, error) {
 	f := i.fault
+	i.armed, i.from = time.Now(), i.Log.Len()
 	entry := f.Entry()
 	match, count := fault.Match{}, fault.Count{}
 	switch {
@@ -108,31 +120,31 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	default:
 		return nil, fmt.Errorf("the fault %q needs a call or a resource", f.Kind)
 	}
-	if err := i.Rules.add(FaultRule, match, count, entry.Rule); err != nil {
+	if err := i.Rules.add(faults.FaultRule, match, count, rule); err != nil {
 		return nil, err
 	}
 	if f.Effects().Lasts {
 		i.Notes.Add(results.Fault+"%s: %s", f.Resource, f.Entry().Text)
 	}
 	fired := make(chan struct{})
-	go whenFired(ctx, i.Rules.Proxy.Rules(), FaultRule, fired)
+	go whenFired(ctx, i.Rules.Proxy.Rules(), faults.FaultRule, fired)
 	return fired, nil
 }
 
-// Strike waits until the fault's rule has fired, and then performs the fault's action. If the rule
-// does not fire in time, Strike removes it, and the fault counts as not reached. `done`, `limit`
-// and `calm` bound the wait, see reaches.
-func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
+// Strike waits until the fault's rule has fired, performs the fault's action, and reports whether
+// the rule has fired. If the rule does not fire in time, Strike removes it. `done`, `limit` and
+// `calm` bound the wait, see reaches.
+func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) (fired bool, err error) {
 	return i.strike(ctx, injected, done, limit, calm, i.action())
 }
 
-func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration, action action) error {
+func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration, action action) (fired bool, err error) {
 	if !i.reaches(ctx, injected, done, limit, calm) {
-		i.Rules.Remove(FaultRule)
-		return ctx.Err()
+		i.Rules.Remove(faults.FaultRule)
+		return false, ctx.Err()
 	}
 	i.Notes.Add(results.Fault+"%s: %s", i.fault.Subject(), i.fault.Entry().Text)
-	return i.act(ctx, action)
+	return true, action(ctx)
 }
 
 // reaches waits until `injected` is closed, and reports whether that has happened in time. `limit`
@@ -169,17 +181,17 @@ func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, 
 
 // Crash kills the operator and restarts it immediately. It clears the killed leader's lease, as if
 // the lease had expired.
-func (i *Injector) Crash(ctx context.Context) (reached bool, err error) {
+func (i *Injector) Crash(ctx context.Context) error {
 	i.Operator.Kill()
 	i.Notes.Add("the operator is killed")
-	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(faults.FaultRule)
 	if err := i.Leadership.free(ctx); err != nil {
-		return false, err
+		return err
 	}
 	if err := i.Operator.Start(); err != nil {
-		return false, err
+		return err
 	}
 	i.Notes.Add("the operator is started again")
 	i.Settler.Act()
-	return true, nil
+	return nil
 }

@@ -31,7 +31,8 @@ func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Inje
 	t.Helper()
 	upstream := httptest.NewServer(server)
 	t.Cleanup(upstream.Close)
-	front, err := proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Log: &observe.Log{}})
+	log := &observe.Log{}
+	front, err := proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Inje
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := New(Parts{Rules: Rules{front}, Notes: &observe.Notes{}})
+	i := New(Parts{Rules: Rules{front}, Notes: &observe.Notes{}, Log: log, Processes: &observe.ProcessLog{}})
 	i.Aim(&f)
 	return i, client
 }
@@ -72,7 +73,8 @@ var effectsOnEvents = map[faults.Kind]string{
 }
 
 // TestEachFaultTakesEffect checks that each fault for writes or events has the expected effect on a
-// request or a watch.
+// request or a watch. Then the fault counts as reached, unless its action is missing, which this
+// test does not perform.
 func TestEachFaultTakesEffect(t *testing.T) {
 	for _, entry := range faults.Table {
 		kind := entry.Kind
@@ -127,18 +129,95 @@ func testWrite(t *testing.T, kind faults.Kind) {
 	if len(sent) > 0 {
 		t.Error("it arrives")
 	}
+	checkReached(t, i)
+}
+
+// checkReached checks that the fault counts as reached if its rule alone completes it.
+func checkReached(t *testing.T, i *Injector) {
+	t.Helper()
+	logged(t, i)
+	entry := i.fault.Entry()
+	if want := !entry.Acts() && !entry.ListsAfter; i.Reached() != want {
+		t.Errorf("with the rule alone, it is reached: %t, want %t, after\n%s", i.Reached(), want, requests(i))
+	}
+}
+
+// logged waits until the proxy's log shows what the fault's rule has done.
+func logged(t *testing.T, i *Injector) {
+	t.Helper()
+	// The log shows the end of a watch after the fault that ended it.
+	ends := slices.ContainsFunc(i.Rules.List(), func(r fault.RuleStatus) bool {
+		return r.Fault.Kind == fault.ExpireWatch || r.Fault.Kind == fault.CutWatch
+	})
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) { // sleep: the log has no event to wait for
+		if slices.ContainsFunc(i.Log.Since(0), func(r observe.Request) bool { return r.Rule == faults.FaultRule && (r.Event == "" || !ends) }) {
+			return
+		}
+	}
+	t.Fatalf("the log does not show what the rule has done:\n%s", requests(i))
+}
+
+// requests returns the lines of the proxy's log.
+func requests(i *Injector) string {
+	var lines []string
+	for _, r := range i.Log.Since(0) {
+		lines = append(lines, r.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestFaultsWithoutEffect checks for each fault that it does not count as reached if its rule hits a
+// request or an event and does nothing to it, or if nothing restarts the operator.
+func TestFaultsWithoutEffect(t *testing.T) {
+	for _, entry := range faults.Table {
+		t.Run(string(entry.Kind), func(t *testing.T) {
+			t.Parallel()
+			f, nothing, path := faults.Fault{Kind: entry.Kind, Step: 1, Until: 1}, fault.Fault{Kind: fault.Mark}, "/api/v1/configmaps?watch=true"
+			switch entry.Hits {
+			case faults.Write:
+				f.Call, f.Nth = &observe.Call{Verb: "get", Resource: "configmaps", Namespace: "shop", Name: "a"}, 1
+				nothing, path = fault.Fault{Kind: fault.Delay, For: 1}, "/api/v1/namespaces/shop/configmaps/a"
+			case faults.Event, faults.Events:
+				f.Resource = "configmaps"
+			}
+			i, client := injectThrough(t, sendEvents, f)
+			fired, err := i.arm(t.Context(), nothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fired != nil {
+				ctx, cancel := context.WithCancel(t.Context())
+				request, _ := http.NewRequestWithContext(ctx, http.MethodGet, i.Rules.Proxy.URL+path, nil)
+				response, err := client.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-fired
+				cancel()
+				_ = response.Body.Close()
+				logged(t, i)
+			}
+			if i.Reached() {
+				t.Errorf("it is reached, after\n%s", requests(i))
+			}
+		})
+	}
+}
+
+// sendEvents answers each request with the events a and b, and a bookmark. It then waits until the
+// client is gone.
+func sendEvents(w http.ResponseWriter, request *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	for _, event := range []string{"ADDED a", "ADDED b", "BOOKMARK "} {
+		what, name, _ := strings.Cut(event, " ")
+		_, _ = fmt.Fprintf(w, `{"type":%q,"object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"resourceVersion":"5"}}}`+"\n", what, name)
+	}
+	_ = http.NewResponseController(w).Flush()
+	<-request.Context().Done()
 }
 
 func testEvents(t *testing.T, kind faults.Kind) {
-	i, client := injectThrough(t, func(w http.ResponseWriter, request *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		for _, event := range []string{"ADDED a", "ADDED b", "BOOKMARK "} {
-			what, name, _ := strings.Cut(event, " ")
-			_, _ = fmt.Fprintf(w, `{"type":%q,"object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"resourceVersion":"5"}}}`+"\n", what, name)
-		}
-		_ = http.NewResponseController(w).Flush()
-		<-request.Context().Done()
-	}, faults.Fault{Kind: kind, Step: 1, Until: 1, Resource: "configmaps"})
+	i, client := injectThrough(t, sendEvents, faults.Fault{Kind: kind, Step: 1, Until: 1, Resource: "configmaps"})
 	fired, err := i.Arm(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +226,7 @@ func testEvents(t *testing.T, kind faults.Kind) {
 	response, err := client.Get(i.Rules.Proxy.URL + "/api/v1/configmaps?watch=true")
 	if err != nil && kind == "CutWatch" { // The watch may be cut before the client has read the response headers.
 		<-fired
+		checkReached(t, i)
 		return
 	}
 	if err != nil {
@@ -179,7 +259,7 @@ func testEvents(t *testing.T, kind faults.Kind) {
 			t.Errorf("%s arrives", event)
 		case <-time.After(100 * time.Millisecond):
 		}
-		i.Rules.Remove(FaultRule)
+		i.Rules.Remove(faults.FaultRule)
 		want = []string{"a", "b", "BOOKMARK"}
 	}
 	for _, next := range want {
@@ -195,21 +275,22 @@ func testEvents(t *testing.T, kind faults.Kind) {
 			t.Errorf("%s arrives", event)
 		}
 	}
+	checkReached(t, i)
 }
 
 // TestUnreachedFaultEnds checks that no goroutine keeps waiting for a rule that was removed before
 // it fired.
 func TestUnreachedFaultEnds(t *testing.T) {
 	rules := fault.NewRuleSet()
-	if err := rules.Add(fault.Rule{Name: FaultRule, Fault: fault.Fault{Kind: fault.Close}}); err != nil {
+	if err := rules.Add(fault.Rule{Name: faults.FaultRule, Fault: fault.Fault{Kind: fault.Close}}); err != nil {
 		t.Fatal(err)
 	}
 	fired, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		whenFired(context.Background(), rules, FaultRule, fired)
+		whenFired(context.Background(), rules, faults.FaultRule, fired)
 	}()
-	rules.Remove(FaultRule)
+	rules.Remove(faults.FaultRule)
 	select {
 	case <-over:
 	case <-time.After(2 * time.Minute):
@@ -246,25 +327,34 @@ func TestActionsInFuzz(t *testing.T) {
 			continue
 		}
 		i, _ := injectThrough(t, func(http.ResponseWriter, *http.Request) {}, faults.Fault{Kind: entry.Kind, Step: 1, Call: &observe.Call{Verb: "update"}})
-		if err := i.Strike(t.Context(), now, now, time.Minute, 0); err == nil || i.Reached() {
+		if _, err := i.Strike(t.Context(), now, now, time.Minute, 0); err == nil || i.Reached() {
 			t.Errorf("%s in fuzz: %v, reached: %t", entry.Kind, err, i.Reached())
 		}
 	}
 }
 
-// TestReached checks that a fault counts as reached if its action reports an effect, until Aim sets
-// another fault.
+// TestReached checks that the record of one fault does not count for the next fault.
 func TestReached(t *testing.T) {
-	i := New(Parts{})
-	i.Aim(&faults.Fault{Kind: "Conflict"})
-	if err := i.act(t.Context(), i.action()); err != nil || !i.Reached() {
-		t.Errorf("a fault that is all rule: %v, reached: %t", err, i.Reached())
+	i, client := injectThrough(t, func(http.ResponseWriter, *http.Request) {}, faults.Fault{Kind: "Unavailable", Step: 1, Call: &observe.Call{Verb: "get", Resource: "configmaps"}, Nth: 1})
+	if i.Reached() {
+		t.Error("it is reached before it is armed")
 	}
-	if err := i.act(t.Context(), func(context.Context) (bool, error) { return false, nil }); err != nil || i.Reached() {
-		t.Errorf("an action without an effect: %v, reached: %t", err, i.Reached())
+	if _, err := i.Arm(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	_ = i.act(t.Context(), i.action())
-	if i.Aim(&faults.Fault{Kind: "Timeout"}); i.Reached() {
+	response, err := client.Get(i.Rules.Proxy.URL + "/api/v1/namespaces/shop/configmaps/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if logged(t, i); !i.Reached() {
+		t.Errorf("it is not reached, after\n%s", requests(i))
+	}
+	i.Rules.Remove(faults.FaultRule)
+	if i.Aim(i.fault); i.Reached() {
 		t.Error("another fault is reached already")
+	}
+	if _, err := i.Arm(t.Context()); err != nil || i.Reached() {
+		t.Errorf("%v; another fault is reached by what was recorded before", err)
 	}
 }

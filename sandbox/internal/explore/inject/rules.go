@@ -8,21 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Names of the proxy rules that a run may add.
-const (
-	FaultRule  = "explore"
-	freezeRule = "explore-freeze"
-	expireRule = "explore-expire"
-	AgainRule  = "explore-again"
-)
-
 // OwnRules lists the names of all proxy rules that a run may add.
-var OwnRules = []string{FaultRule, freezeRule, expireRule, AgainRule}
+var OwnRules = []string{faults.FaultRule, faults.FreezeRule, faults.ExpireRule, faults.AgainRule}
 
 // Rules manages the rules of a run's fault proxy.
 type Rules struct{ Proxy *proxy.Server }
@@ -54,20 +47,20 @@ func (r Rules) expire(ctx context.Context, resource string) error {
 	if n == 0 {
 		return nil
 	}
-	err := r.add(expireRule, match, fault.Count{Times: n}, fault.Fault{Kind: fault.Error, Code: 410, Reason: "Expired"})
+	err := r.add(faults.ExpireRule, match, fault.Count{Times: n}, fault.Fault{Kind: fault.Error, Code: 410, Reason: "Expired"})
 	if err != nil {
 		return err
 	}
 	r.Proxy.Cut(match)
-	r.Remove(FaultRule)
+	r.Remove(faults.FaultRule)
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(observe.Look) {
 		for _, rule := range r.List() {
-			if rule.Name == expireRule && rule.Fired >= n {
+			if rule.Name == faults.ExpireRule && rule.Fired >= n {
 				end = time.Now()
 			}
 		}
 	}
-	r.Remove(expireRule)
+	r.Remove(faults.ExpireRule)
 	return nil
 }
 

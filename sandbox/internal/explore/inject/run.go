@@ -28,10 +28,21 @@ func (i *Injector) InRun(f *faults.Fault, base *baseline.Baseline, hold, patienc
 	return &RunInjector{Injector: i, base: base, hold: hold, patience: patience}
 }
 
+// Reached reports whether the fault has taken effect, as far as the record of the run shows.
+func (i *RunInjector) Reached() bool {
+	if i.armed.IsZero() {
+		return false
+	}
+	trace := i.trace()
+	trace.Watched, trace.Hold = i.base.Watched, i.hold
+	trace.Versions, _ = i.Recorder.All()
+	return i.fault.TookEffect(&trace)
+}
+
 // action returns the action that completes the fault, including actions that need the baseline.
 func (i *RunInjector) action() action {
 	if act := i.fault.Entry().ActInRun; act != nil {
-		return func(ctx context.Context) (bool, error) { return act(i, ctx) }
+		return func(ctx context.Context) error { return act(i, ctx) }
 	}
 	return i.Injector.action()
 }
@@ -46,37 +57,38 @@ func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-cha
 		return nil
 	case f.Effects().Lasts:
 		if step == f.Until {
-			return i.act(ctx, i.thaw)
+			return i.thaw(ctx)
 		}
 		return nil
 	case f.Step != step:
 		return nil
 	case f.Entry().Hits == faults.Start:
 		i.Settler.Rest(ctx, step, i.base.Steps[step].Took+i.patience)
-		return i.act(ctx, i.action())
+		return i.action()(ctx)
 	}
 	calm := time.Duration(0)
 	if step > 0 {
 		calm = i.base.Steps[step].Quiet
 	}
-	return i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+3*time.Second, calm, i.action())
+	_, err := i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+3*time.Second, calm, i.action())
+	return err
 }
 
 // ListAgain makes the operator repeat its list of the fault's resource at the end of the step.
-func (i *RunInjector) ListAgain(ctx context.Context) (reached bool, err error) {
+func (i *RunInjector) ListAgain(ctx context.Context) error {
 	step := i.Settler.Step
 	i.Settler.Rest(ctx, step, i.base.Steps[step].Took+2*i.base.Quiet)
 	if err := i.Rules.expire(ctx, i.fault.Resource); err != nil {
-		return false, err
+		return err
 	}
 	i.Notes.Add("all is listed")
 	i.Settler.Act()
-	return true, nil
+	return nil
 }
 
 // thaw releases the events held back by a lasting fault, after the cluster has become quiet without
 // them.
-func (i *RunInjector) thaw(ctx context.Context) (reached bool, err error) {
+func (i *RunInjector) thaw(ctx context.Context) error {
 	f := i.fault
 	i.Settler.Rest(ctx, f.Until, i.base.Steps[f.Until].Took+2*i.base.Quiet)
 	if f.Effects().Holds {
@@ -84,19 +96,18 @@ func (i *RunInjector) thaw(ctx context.Context) (reached bool, err error) {
 		select {
 		case <-time.After(i.hold):
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 		i.Rival.touch(ctx, i.base.Roots)
 		i.Settler.Rest(ctx, f.Until, 2*i.base.Quiet+5*time.Second)
 	}
-	reached = i.Rules.fired(FaultRule)
 	if f.Effects().ListsAfter {
 		if err := i.Rules.expire(ctx, i.fault.Resource); err != nil {
-			return false, err
+			return err
 		}
 	}
-	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(faults.FaultRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	return reached, nil
+	return nil
 }

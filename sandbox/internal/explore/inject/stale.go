@@ -6,60 +6,57 @@ package inject
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // StartStale restarts the operator and serves it outdated lists.
-func (i *RunInjector) StartStale(ctx context.Context) (reached bool, err error) {
+func (i *RunInjector) StartStale(ctx context.Context) error {
 	step := i.Settler.Step
 	revision, err := i.moment(i.fault.AsOf)
 	if err != nil {
-		return false, err
+		return err
 	}
 	match := fault.Match{Resources: i.base.Listed}
 	if i.fault.Resource != "" {
 		match.Resources = []string{i.fault.Resource}
 	}
 	if len(match.Resources) == 0 {
-		_, err := i.Crash(ctx)
-		return false, err // The operator sends no list request that can be answered with a stale list.
+		return i.Crash(ctx) // The operator sends no list request that can be answered with a stale list.
 	}
 	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.fault.AsOf)
-	lists, begun := match, i.Log.Len()
+	lists := match
 	lists.Verbs = []string{"list"}
 	stale := fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10), Cached: true}
-	if err := i.Rules.add(FaultRule, lists, fault.Count{}, stale); err != nil {
-		return false, err
+	if err := i.Rules.add(faults.FaultRule, lists, fault.Count{}, stale); err != nil {
+		return err
 	}
-	if err := i.Rules.add(freezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
-		return false, err
+	if err := i.Rules.add(faults.FreezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+		return err
 	}
 	i.Operator.Kill()
 	if err := i.Leadership.free(ctx); err != nil {
-		return false, err
+		return err
 	}
 	if err := i.Operator.Start(); err != nil {
-		return false, err
+		return err
 	}
 	i.Notes.Add("the operator is killed, and started again")
 	i.Settler.Act()
 	i.restUp(ctx, step, i.base.Steps[0].Took+i.base.Steps[step].Took)
-	reached = slices.ContainsFunc(i.Log.Since(begun), func(r observe.Request) bool { return r.Rule == FaultRule && r.Older && r.Status == http.StatusOK })
-	i.Rules.Remove(FaultRule)
-	i.Rules.Remove(freezeRule)
+	i.Rules.Remove(faults.FaultRule)
+	i.Rules.Remove(faults.FreezeRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	return reached, nil
+	return nil
 }
 
 // restUp waits until the operator has opened its watches, then until the cluster is quiet. The

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
@@ -32,7 +32,7 @@ func TestStrangers(t *testing.T) {
 		return observe.Version{Resource: "configmaps", Object: o}
 	}
 	rule := func(name string) []fault.RuleStatus {
-		return []fault.RuleStatus{{Rule: fault.Rule{Name: inject.FaultRule}}, {Rule: fault.Rule{Name: name}}}
+		return []fault.RuleStatus{{Rule: fault.Rule{Name: faults.FaultRule}}, {Rule: fault.Rule{Name: name}}}
 	}
 	undisturbed := &observe.Record{Versions: []observe.Version{by("a", "operator"), by("b", "kubectl-create")}}
 	base := &baseline.Baseline{Managers: map[string]bool{}}
@@ -56,7 +56,7 @@ func TestStrangers(t *testing.T) {
 		o     observe.Record
 		says  string
 	}{
-		{"the operator, users and the kit", rule(inject.AgainRule), observe.Record{Versions: []observe.Version{by("a", "operator", "kube-controller-manager"), by("b", "kubectl-create", "sandbox", filepath.Base(os.Args[0])), there}}, ""},
+		{"the operator, users and the kit", rule(faults.AgainRule), observe.Record{Versions: []observe.Version{by("a", "operator", "kube-controller-manager"), by("b", "kubectl-create", "sandbox", filepath.Base(os.Args[0])), there}}, ""},
 		{"the operator, under another name", nil, observe.Record{Requests: []observe.Request{written}, Versions: []observe.Version{by("a", "operator", "operator-2")}}, ""},
 		{"another client", nil, observe.Record{Requests: []observe.Request{written}, Versions: []observe.Version{by("a", "operator"), by("b", "kubectl-create", "curl")}}, "another client, curl, has written configmaps shop/b, and has no part in this workload"},
 		{"another client that removes the managedFields", nil, observe.Record{Versions: []observe.Version{by("c")}}, "another client, which left no managedFields, has written configmaps shop/c"},

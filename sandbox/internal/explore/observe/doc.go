@@ -9,6 +9,7 @@
 //	outcome.go     the record of a run, by step
 //	patience.go    whether rejected writes are retried with a growing back-off
 //	notes.go       explore's own actions
+//	processes.go   the starts and ends of processes
 //	state.go       the state of all objects, without fields that differ between otherwise equal runs
 //	census.go      counts of judged objects and fields
 //	owners.go      the field managers of an object

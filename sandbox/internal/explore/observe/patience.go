@@ -41,8 +41,8 @@ func (w *row) add(r *Request) {
 	w.tries = w.tries[max(0, len(w.tries)-inRow):]
 }
 
-// ended returns the time of the response.
-func (r *Request) ended() time.Time {
+// Ended returns the time at which the request was answered, or ended without an answer.
+func (r *Request) Ended() time.Time {
 	return r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
 }
 
@@ -50,7 +50,7 @@ func (r *Request) ended() time.Time {
 func (w *row) limit() time.Duration {
 	var took []time.Duration
 	for _, r := range w.tries {
-		took = append(took, r.ended().Sub(r.Time))
+		took = append(took, r.Ended().Sub(r.Time))
 	}
 	return max(shortest, slower*longest(took))
 }
@@ -59,7 +59,7 @@ func (w *row) limit() time.Duration {
 func (w *row) grows() bool {
 	var waits []time.Duration
 	for i, r := range w.tries[1:] {
-		waits = append(waits, r.Time.Sub(w.tries[i].ended()))
+		waits = append(waits, r.Time.Sub(w.tries[i].Ended()))
 	}
 	return len(waits) > 0 && longest(waits) > w.limit()
 }
@@ -113,7 +113,7 @@ func RefusedFast(requests []Request, locks map[string]bool) []string {
 // seconds.
 func Undecided(requests []Request, locks map[string]bool, now time.Time) bool {
 	for _, w := range rows(requests, locks, func(*row) {}) {
-		last := w.tries[len(w.tries)-1].ended()
+		last := w.tries[len(w.tries)-1].Ended()
 		if len(w.tries) > 1 && len(w.tries) < inRow && !w.grows() && now.Sub(last) < max(answered, w.limit()) {
 			return true
 		}

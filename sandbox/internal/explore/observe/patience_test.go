@@ -71,7 +71,7 @@ func TestLoopsOnAnyMachine(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	const ms = time.Millisecond
 	after := func(requests []Request, while time.Duration) time.Time {
-		return requests[len(requests)-1].ended().Add(while)
+		return requests[len(requests)-1].Ended().Add(while)
 	}
 	slow := refusedTries(20, 200*ms, func(int) time.Duration { return 100 * ms })
 	if !Undecided(slow, nil, after(slow, 100*ms)) {

@@ -36,6 +36,12 @@ type Names struct {
 // TouchedAnnotation is the annotation that explore sets when it acts as another client.
 const TouchedAnnotation = "sandbox.tidekeeper.dev/touched"
 
+// Touches reports whether a version sets TouchedAnnotation on an object that existed before.
+func (v *Version) Touches() bool {
+	now := v.Object.GetAnnotations()[TouchedAnnotation]
+	return v.Old != nil && now != "" && now != v.Old.GetAnnotations()[TouchedAnnotation]
+}
+
 // ignored lists paths that are not compared in any object, including all paths below them.
 var ignored = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",

@@ -16,6 +16,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
@@ -36,6 +37,8 @@ type Operator struct {
 	// PATH of the process.
 	Bin, Path string
 	Output    *Output
+	// Log records the starts and ends of the operator's processes, unless it is nil.
+	Log *observe.ProcessLog
 
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -56,7 +59,7 @@ type Processes struct{ *Operator }
 func (o *Operator) Another() *Operator {
 	return &Operator{
 		Command: o.Command, Kubeconfig: o.Kubeconfig, Pod: o.Pod, Environment: o.Environment, Serve: o.Serve, Networks: o.Networks, Bin: o.Bin, Path: o.Path,
-		Output: &Output{Fail: o.Output.Fail},
+		Output: &Output{Fail: o.Output.Fail}, Log: o.Log,
 	}
 }
 
@@ -90,6 +93,7 @@ func (o *Operator) launch() error {
 	if err != nil {
 		return fmt.Errorf("start the operator: %w", err)
 	}
+	o.Log.Add(observe.OperatorProcess, observe.Started)
 	ended := make(chan struct{})
 	o.process, o.ended, o.killed = command, ended, false
 	if network != nil {
@@ -98,6 +102,7 @@ func (o *Operator) launch() error {
 	}
 	go func() {
 		_ = command.Wait()
+		o.Log.Add(observe.OperatorProcess, endOf(command.ProcessState))
 		if network != nil {
 			o.Networks.remove(network)
 		}
@@ -114,6 +119,17 @@ func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 		return nil, child.Start(command)
 	}
 	return o.Pod.Start(command, child.Start)
+}
+
+// endOf tells a kill from any other end of a process.
+func endOf(state *os.ProcessState) observe.ProcessChange {
+	if state == nil {
+		return observe.Exited
+	}
+	if status, is := state.Sys().(syscall.WaitStatus); is && status.Signaled() && status.Signal() == syscall.SIGKILL {
+		return observe.Killed
+	}
+	return observe.Exited
 }
 
 // restartAfter is the delay before the process is restarted after an exit.
@@ -155,14 +171,22 @@ func (o *Operator) Kill() {
 	<-ended
 }
 
-// Signal sends a signal to the process and its children.
+// Signal sends SIGSTOP or SIGCONT to the process and its children.
 func (o *Operator) Signal(signal syscall.Signal) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.process == nil {
 		return nil
 	}
-	return syscall.Kill(-o.process.Process.Pid, signal)
+	err := syscall.Kill(-o.process.Process.Pid, signal)
+	switch {
+	case err != nil:
+	case signal == syscall.SIGSTOP:
+		o.Log.Add(observe.OperatorProcess, observe.Suspended)
+	case signal == syscall.SIGCONT:
+		o.Log.Add(observe.OperatorProcess, observe.Resumed)
+	}
+	return err
 }
 
 // AwaitEnd waits until the process exits, but no longer than the limit. The process is not

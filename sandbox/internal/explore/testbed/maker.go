@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
@@ -24,6 +26,14 @@ type Limits struct {
 	// additional time allowed in a run with a fault or an edit.
 	Settle, Patience time.Duration
 }
+
+// mostLearning is the maximum quiet time while a baseline is learned, as a multiple of
+// Limits.Quiet.
+const mostLearning = 4
+
+// MostQuiet returns the maximum quiet time while a baseline is learned. The quiet time grows up to
+// it if a busy machine may have stalled the operator for longer than Limits.Quiet.
+func (l Limits) MostQuiet() time.Duration { return mostLearning * l.Quiet }
 
 // Maker creates testbeds for an operator. All testbeds begin with the same cluster state.
 type Maker struct {
@@ -47,6 +57,17 @@ type Maker struct {
 // verdict, except for FailOnLog.
 func (m *Maker) Inputs(files []string, subject, judging any) results.Inputs {
 	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Subject: subject, Judging: []any{judging, m.FailOnLog}}
+}
+
+// Flags returns the values of the flags by which findings are judged. `hold` is the time for which
+// faults hold back events, or 0.
+func (m *Maker) Flags(l Limits, hold time.Duration) results.Flags {
+	flags := results.Flags{Hold: metav1.Duration{Duration: hold}}
+	flags.Quiet.Duration, flags.Settle.Duration, flags.Patience.Duration = l.Quiet, l.Settle, l.Patience
+	if m.FailOnLog != nil {
+		flags.FailOnLog = m.FailOnLog.String()
+	}
+	return flags
 }
 
 // Prepare creates the initial cluster state of all testbeds. Later calls do nothing.

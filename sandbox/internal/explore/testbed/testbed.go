@@ -37,6 +37,8 @@ type Testbed struct {
 	Notes    *observe.Notes
 	Operator *operator.Processes
 	Programs *lab.Programs
+	// Processes records the starts and ends of processes of the operator and the control plane.
+	Processes *observe.ProcessLog
 
 	undo []func()
 }
@@ -44,7 +46,7 @@ type Testbed struct {
 // Open creates a testbed but does not start its operator. Prepare must be called first. The caller
 // must call End.
 func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
-	t := &Testbed{Log: o.Log, Habits: o.Habits, Notes: &observe.Notes{}}
+	t := &Testbed{Log: o.Log, Habits: o.Habits, Notes: &observe.Notes{}, Processes: &observe.ProcessLog{}}
 	defer func() {
 		if err != nil {
 			t.End()
@@ -77,6 +79,7 @@ func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
 	if err != nil {
 		return nil, err
 	}
+	first.Log = t.Processes
 	t.Operator = &operator.Processes{Operator: first}
 	t.atEnd(func() { t.Operator.Close() })
 	t.Programs, err = lab.StartPrograms(t.Sandbox, m.Workload.Programs)
@@ -94,11 +97,20 @@ func (t *Testbed) End() {
 	}
 }
 
+// component kills or starts a control plane component.
+func (t *Testbed) component(ctx context.Context, name, action string) error {
+	if err := t.Sandbox.Act(ctx, name, action); err != nil {
+		return err
+	}
+	t.Processes.Add(name, map[string]observe.ProcessChange{"kill": observe.Killed, "start": observe.Started}[action])
+	return nil
+}
+
 // Injector returns an injector of faults for this testbed, which uses the given settler.
 func (t *Testbed) Injector(settler *settle.Settler) *inject.Injector {
 	return inject.New(inject.Parts{
 		Rules: inject.Rules{Proxy: t.Proxy}, Rival: &inject.Rival{Recorder: t.Recorder, Notes: t.Notes},
 		Leadership: inject.Leadership{Log: t.Log, Recorder: t.Recorder}, Settler: settler,
-		Recorder: t.Recorder, Log: t.Log, Notes: t.Notes, Operator: t.Operator, Component: t.Sandbox.Act,
+		Recorder: t.Recorder, Log: t.Log, Notes: t.Notes, Operator: t.Operator, Processes: t.Processes, Component: t.component,
 	})
 }

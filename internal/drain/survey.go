@@ -1,0 +1,222 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"fmt"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+)
+
+// Patience is the time for which a blocker that often passes by itself must last before it counts
+// as lasting: a budget that allows no disruption, as during each rollout, a pod that is being
+// deleted, and pods without place.
+const Patience = 5 * time.Minute
+
+// PodKind identifies pods that differ only in name, node and times.
+type PodKind struct {
+	Namespace unique.Handle[string]
+	Facts     Facts
+	// Ready is true if the pods' condition Ready is True.
+	Ready bool
+	// Shared identifies all other fields of the pods. It must be comparable.
+	Shared any
+}
+
+// CachedPod is a pod in a cache that keeps the [Facts] about each pod.
+type CachedPod struct {
+	PodKind
+	Name    string
+	Deleted *metav1.Time
+	// Source returns the pod as the cache has it, with its owner and phase. It is called once for
+	// each kind of pods.
+	Source interface{ Pod() *corev1.Pod }
+}
+
+// Survey finds the blockers of draining many nodes, each by itself, from a cache of pods and
+// budgets. For a node, it finds the same as [World.Blockers] does, except for volumes. Kinds of pods
+// are evaluated once, so that the cost depends on their number rather than on the number of pods.
+type Survey struct {
+	hasher *Hasher
+	now    time.Time
+	// budgets groups the budgets by namespace. matchings has an entry for each namespace in which
+	// pods were evaluated.
+	budgets   map[string][]*CachedBudget
+	matchings map[string]*matching
+	kinds     map[PodKind]*verdict
+	history   History
+	seen      History
+}
+
+// History maps blockers without a known start to the time at which a survey first found them. It is
+// nil before the first survey.
+type History map[string]time.Time
+
+// verdict is the evaluation of the pods of a kind, unless they are being deleted.
+type verdict struct {
+	leaves    bool
+	namespace string
+	workload  string // such as Deployment/web; empty for pods without a controller
+	blockers  []Blocker
+	// uncertain is true if it is not known which budgets select the pods.
+	uncertain bool
+}
+
+// NewSurvey returns a Survey at the given time. The facts about the pods must be from the given
+// Hasher. history is the History of the previous survey, or nil for the first survey, which counts
+// blockers without a known start as lasting.
+func NewSurvey(h *Hasher, budgets []*CachedBudget, history History, now time.Time) *Survey {
+	s := &Survey{
+		hasher: h, now: now, budgets: map[string][]*CachedBudget{}, matchings: map[string]*matching{}, kinds: map[PodKind]*verdict{},
+		history: history, seen: History{},
+	}
+	for _, b := range budgets {
+		s.budgets[b.Namespace] = append(s.budgets[b.Namespace], b)
+	}
+	return s
+}
+
+// History returns the History for the next survey.
+func (s *Survey) History() History { return s.seen }
+
+// AddNode adds the blockers of a node's pods to the tallies of the pools of which the node is a
+// member. withoutPlace is the number of its pods for which the other nodes have no room.
+func (s *Survey) AddNode(node string, running []CachedPod, withoutPlace int, pools []*Tally) {
+	for _, t := range pools {
+		t.begin(node)
+	}
+	for i := range running {
+		s.addPod(&running[i], pools)
+	}
+	if withoutPlace > 0 {
+		lasting := s.lastsSinceFound(fmt.Sprintf("%s/%s", NoPlace, node))
+		for _, t := range pools {
+			t.add(&Blocker{Reason: NoPlace}, withoutPlace, lasting)
+		}
+	}
+}
+
+func (s *Survey) addPod(pod *CachedPod, pools []*Tally) {
+	v := s.verdict(pod)
+	if !v.leaves {
+		return
+	}
+	if pod.Deleted != nil {
+		if !pod.Deleted.After(s.now) {
+			for _, t := range pools {
+				t.add(&Blocker{Reason: Terminating, Namespace: v.namespace, Workload: v.workload, Since: pod.Deleted}, 1, s.now.Sub(pod.Deleted.Time) >= Patience)
+			}
+		}
+		return
+	}
+	for i := range v.blockers {
+		b := &v.blockers[i]
+		lasting := s.lasts(b)
+		for _, t := range pools {
+			t.add(b, 1, lasting)
+		}
+	}
+	if v.uncertain {
+		for _, t := range pools {
+			t.addUncertain(v.namespace)
+		}
+	}
+}
+
+// lasts reports whether a blocker is permanent or has lasted for at least [Patience].
+func (s *Survey) lasts(b *Blocker) bool {
+	switch {
+	case b.Reason != Budget:
+		return true
+	case b.Since != nil:
+		return s.now.Sub(b.Since.Time) >= Patience
+	default:
+		return s.lastsSinceFound(fmt.Sprintf("%s/%s/%s", b.Reason, b.Namespace, b.Object))
+	}
+}
+
+// lastsSinceFound is like lasts, for a blocker whose start is unknown.
+func (s *Survey) lastsSinceFound(key string) bool {
+	at, known := s.history[key]
+	switch {
+	case s.history == nil:
+		at = s.now.Add(-Patience)
+	case !known || at.After(s.now): // The clock may have been set back.
+		at = s.now
+	}
+	s.seen[key] = at
+	return s.now.Sub(at) >= Patience
+}
+
+// verdict returns the evaluation of the pods of a kind.
+func (s *Survey) verdict(of *CachedPod) *verdict {
+	if v, known := s.kinds[of.PodKind]; known {
+		return v
+	}
+	pod, is := of.Source.Pod(), of.Facts.flags()
+	v := &verdict{leaves: Leaves(pod) && is&static == 0, namespace: of.Namespace.Value()}
+	s.kinds[of.PodKind] = v
+	if !v.leaves {
+		return v
+	}
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller != nil {
+		v.workload = pods.WorkloadName(pod)
+	}
+	add := func(b *Blocker) {
+		b.Namespace, b.Workload = v.namespace, v.workload
+		v.blockers = append(v.blockers, *b)
+	}
+	if pod.Status.Phase != corev1.PodPending {
+		found := s.matching(v.namespace).of(of.Facts)
+		b := found.refusal(of.Ready)
+		if b != nil {
+			add(b)
+		}
+		v.uncertain = found.uncertain && b == nil
+	}
+	for _, rule := range []struct {
+		reason Reason
+		blocks bool
+	}{
+		{Finalizer, is&finalizer != 0 || is&jobFinalizer != 0 && !isOfJob(controller)},
+		{LongGrace, is&longGrace != 0},
+		{NoController, !pods.IsReplaced(pod)},
+		{LocalData, is&localData != 0},
+	} {
+		if rule.blocks {
+			add(&Blocker{Reason: rule.reason})
+		}
+	}
+	v.uncertain = v.uncertain || !of.Facts.known()
+	return v
+}
+
+// refusal returns the blocker of a pod whose eviction the budgets do not allow now, or nil. It is
+// not certain that there is none if m is uncertain.
+func (m match) refusal(isReady bool) *Blocker {
+	switch len(m.of) {
+	case 0:
+		return nil
+	case 1:
+		return m.of[0].refusal(isReady)
+	default:
+		return &Blocker{Reason: SeveralBudgets, Object: "PodDisruptionBudget/" + min(m.of[0].Name, m.of[1].Name)}
+	}
+}
+
+// matching returns the matching of the budgets in a namespace.
+func (s *Survey) matching(namespace string) *matching {
+	m, known := s.matchings[namespace]
+	if !known {
+		m = newMatching(s.hasher, s.budgets[namespace])
+		s.matchings[namespace] = m
+	}
+	return m
+}

@@ -1,0 +1,147 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Surveyed lists the reasons that a [Survey] evaluates, in display order.
+var Surveyed = []Reason{Budget, SeveralBudgets, Terminating, Finalizer, LongGrace, NoController, LocalData, NoPlace}
+
+// Tally counts the blockers of draining the nodes of a pool, each by itself.
+type Tally struct {
+	// Blocked is the number of nodes with a blocker, and Lasting the number of nodes with a blocker
+	// that lasts.
+	Blocked, Lasting int
+	// Pods counts the pods that block the drain of their node, for each surveyed reason that is not
+	// ignored.
+	Pods map[Reason]int
+	// Uncertain is the number of pods of which it is not known which budgets select them, although
+	// no budget is known to keep them. UncertainIn is a namespace with such pods.
+	Uncertain   int
+	UncertainIn string
+
+	groups map[groupKey]*Group
+	// node is the node that is being added. blocked and lasting are true if it is counted in
+	// Blocked and Lasting.
+	node             string
+	blocked, lasting bool
+}
+
+// groupKey identifies the lasting blockers that are reported together.
+type groupKey struct {
+	reason                      Reason
+	namespace, workload, object string
+}
+
+// Group describes the lasting blockers of a workload for the same reason, on all nodes of a pool.
+// Pods without a controller are grouped by namespace. Pods without place are in a single group,
+// without namespace and workload.
+type Group struct {
+	Reason              Reason
+	Namespace, Workload string
+	// Object is the object that causes the blockers, such as PodDisruptionBudget/web, or empty.
+	Object      string
+	Pods, Nodes int
+	// Node is the first of the nodes by name.
+	Node string
+	// Since is the earliest time at which a blocker arose, or nil if it is unknown.
+	Since *metav1.Time
+	// last is the node that was added last.
+	last string
+}
+
+// NewTally returns an empty Tally. Blockers with the given reasons are not counted.
+func NewTally(ignored ...Reason) *Tally {
+	t := &Tally{Pods: map[Reason]int{}, groups: map[groupKey]*Group{}}
+	for _, reason := range Surveyed {
+		if !slices.Contains(ignored, reason) {
+			t.Pods[reason] = 0
+		}
+	}
+	return t
+}
+
+// counts reports whether blockers with the given reason are counted.
+func (t *Tally) counts(reason Reason) bool {
+	_, counted := t.Pods[reason]
+	return counted
+}
+
+// begin begins to count the blockers of a node.
+func (t *Tally) begin(node string) {
+	t.node, t.blocked, t.lasting = node, false, false
+}
+
+// add counts a number of pods with the same blocker.
+func (t *Tally) add(b *Blocker, count int, lasting bool) {
+	if !t.counts(b.Reason) {
+		return
+	}
+	t.Pods[b.Reason] += count
+	if !t.blocked {
+		t.Blocked, t.blocked = t.Blocked+1, true
+	}
+	if !lasting {
+		return
+	}
+	if !t.lasting {
+		t.Lasting, t.lasting = t.Lasting+1, true
+	}
+	key := groupKey{b.Reason, b.Namespace, b.Workload, b.Object}
+	g := t.groups[key]
+	if g == nil {
+		g = &Group{Reason: b.Reason, Namespace: b.Namespace, Workload: b.Workload, Object: b.Object, Node: t.node}
+		t.groups[key] = g
+	}
+	g.Pods += count
+	g.Node = min(g.Node, t.node)
+	if g.last != t.node {
+		g.last = t.node
+		g.Nodes++
+	}
+	if b.Since != nil && (g.Since == nil || b.Since.Before(g.Since)) {
+		g.Since = b.Since
+	}
+}
+
+// addUncertain counts a pod of which it is not known which budgets select it.
+func (t *Tally) addUncertain(namespace string) {
+	if !t.counts(Budget) && !t.counts(SeveralBudgets) {
+		return
+	}
+	if t.Uncertain++; t.UncertainIn == "" || namespace < t.UncertainIn {
+		t.UncertainIn = namespace
+	}
+}
+
+// Worst returns the group of lasting blockers on the most nodes, and the number of other groups.
+// Ties are broken by the order of [Reasons], the earliest start and the names. It returns nil if
+// there are no lasting blockers.
+func (t *Tally) Worst() (worst *Group, others int) {
+	for _, g := range t.groups {
+		if worst == nil || compareGroups(g, worst) < 0 {
+			worst = g
+		}
+	}
+	return worst, max(0, len(t.groups)-1)
+}
+
+// compareGroups orders groups, the worst first.
+func compareGroups(a, b *Group) int {
+	since := func(g *Group) int64 {
+		if g.Since == nil {
+			return 1<<63 - 1
+		}
+		return g.Since.Unix()
+	}
+	return cmp.Or(
+		cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(orderOf(a.Reason), orderOf(b.Reason)), cmp.Compare(since(a), since(b)),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Object, b.Object),
+	)
+}

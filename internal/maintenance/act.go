@@ -1,0 +1,128 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
+)
+
+// act patches nodes. Each patch applies only to the version of the node that the decision was based
+// on, so that an edit by another client is never overwritten. An error about one node does not delay
+// the others.
+func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) error {
+	var all []error
+	for _, a := range actions {
+		node := &corev1.Node{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: a.Node}, node); err != nil {
+			all = append(all, client.IgnoreNotFound(err))
+			continue
+		}
+		if node.UID != a.UID {
+			continue
+		}
+		if err := r.patch(ctx, m, node, a.Kind); client.IgnoreNotFound(err) != nil {
+			all = append(all, fmt.Errorf("%s node %s: %w", a.Kind, a.Node, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// patch carries out an action on a node. The node condition is written first, so that a crash between
+// the two writes leaves the marks by which the action is decided again.
+func (r *reconciler) patch(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) error {
+	if err := r.setDrained(ctx, m, node, kind); err != nil {
+		return err
+	}
+	body, err := json.Marshal(patchOf(m, node, kind))
+	if err != nil {
+		return fmt.Errorf("encode the patch: %w", err)
+	}
+	if err := r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Patched a node for its maintenance", "node", klog.KObj(node), "action", string(kind))
+	return nil
+}
+
+// patchOf returns the JSON merge patch of an action.
+func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) map[string]any {
+	metadata := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion}
+	patch := map[string]any{"metadata": metadata}
+	switch kind {
+	case decision.Cordon:
+		metadata["annotations"] = map[string]any{tidekeeperv1.CordonedForMaintenanceAnnotation: m.UID}
+		patch["spec"] = map[string]any{"unschedulable": true}
+	case decision.MarkDrained:
+		metadata["annotations"] = map[string]any{tidekeeperv1.DrainedForMaintenanceAnnotation: m.Name}
+		metadata["labels"] = map[string]any{tidekeeperv1.DrainedLabel: "true"}
+	default:
+		annotations := map[string]any{tidekeeperv1.CordonedForMaintenanceAnnotation: nil}
+		if node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name {
+			annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] = nil
+		}
+		metadata["annotations"] = annotations
+		metadata["labels"] = map[string]any{tidekeeperv1.DrainedLabel: nil}
+		if kind == decision.Uncordon {
+			patch["spec"] = map[string]any{"unschedulable": nil}
+		}
+	}
+	return patch
+}
+
+// setDrained writes the node condition Drained, if the action changes it. It updates the node to the
+// version that the API server returns.
+func (r *reconciler) setDrained(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) error {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeDrained })
+	is := i >= 0 && node.Status.Conditions[i].Status == corev1.ConditionTrue
+	want := kind == decision.MarkDrained
+	if is == want || kind == decision.Cordon {
+		return nil
+	}
+	now := metav1.NewTime(r.clock.Now())
+	condition := corev1.NodeCondition{
+		Type: corev1.NodeDrained, Status: corev1.ConditionFalse, Reason: "MaintenanceEnded", Message: "in use again after NodeMaintenance " + m.Name,
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+	if want {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, "NodeMaintenance", "drained for NodeMaintenance "+m.Name
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID},
+		"status":   map[string]any{"conditions": []corev1.NodeCondition{condition}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode the node condition: %w", err)
+	}
+	before := node.DeepCopy()
+	if err := r.client.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, body)); err != nil {
+		return fmt.Errorf("write the node condition %s: %w", corev1.NodeDrained, err)
+	}
+	// Another client may have changed the node since the decision. The patch that follows must not
+	// apply to that change.
+	if !sameMarks(before, node) {
+		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("the node has changed since the decision"))
+	}
+	return nil
+}
+
+// sameMarks reports whether a decision about the nodes would be the same.
+func sameMarks(before, after *corev1.Node) bool {
+	a, b := decision.NodeOf(before, 0), decision.NodeOf(after, 0)
+	return a == b
+}

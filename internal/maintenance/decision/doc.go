@@ -1,0 +1,17 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decision decides about the nodes of a NodeMaintenance: which drains begin, and what is
+// done to each node next. It uses no client, clock or logger.
+//
+// A drain is claimed in the status before the node is touched. Each action can be repeated, and is
+// decided again from the status and the node until the node shows its effect. A crash between any
+// two writes therefore changes nothing about the end.
+//
+//	input.go       the facts that a decision depends on, and its result
+//	decide.go      the decision, and the counts of the status
+//	round.go       begins rounds
+//	phase.go       the phases of a node whose drain has begun
+//	start.go       begins drains within the limits
+//	conditions.go  the conditions of the status
+package decision

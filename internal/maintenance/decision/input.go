@@ -1,0 +1,142 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+)
+
+// Node holds the facts about a Node that decisions depend on.
+type Node struct {
+	Name string
+	UID  types.UID
+	Zone string
+	// Group is the position of the node's pool in spec.nodes.pools, or 0.
+	Group                          int
+	Ready, Unschedulable, Deleting bool
+	// CordonedFor is the UID of the NodeMaintenance for which the node is cordoned, and DrainedFor the
+	// name of the one for which it is drained; empty if it is not.
+	CordonedFor, DrainedFor string
+	// Labeled is true if the node has [tidekeeperv1.DrainedLabel].
+	Labeled                bool
+	BootID, KubeletVersion string
+	Created                time.Time
+	// Foreign names the program that is draining or removing the node; "" if there is none.
+	Foreign string
+}
+
+// foreignTaints lists the taints by which other programs mark nodes that they drain or remove.
+var foreignTaints = map[string]string{
+	"ToBeDeletedByClusterAutoscaler": "the cluster autoscaler",
+	"karpenter.sh/disrupted":         "Karpenter",
+}
+
+// foreignAnnotations lists the annotations by which other programs mark nodes that they drain.
+var foreignAnnotations = map[string]string{
+	"weave.works/kured-reboot-in-progress": "kured",
+}
+
+// NodeOf returns the facts about a node.
+func NodeOf(n *corev1.Node, group int) Node {
+	node := Node{
+		Name: n.Name, UID: n.UID, Zone: n.Labels[corev1.LabelTopologyZone], Group: group,
+		Ready: nodes.IsReady(n), Unschedulable: n.Spec.Unschedulable, Deleting: !n.DeletionTimestamp.IsZero(),
+		CordonedFor: n.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation], DrainedFor: n.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation],
+		BootID: n.Status.NodeInfo.BootID, KubeletVersion: n.Status.NodeInfo.KubeletVersion, Created: n.CreationTimestamp.Time,
+	}
+	_, node.Labeled = n.Labels[tidekeeperv1.DrainedLabel]
+	for _, taint := range n.Spec.Taints {
+		if who := foreignTaints[taint.Key]; who != "" {
+			node.Foreign = who
+		}
+	}
+	for key, who := range foreignAnnotations {
+		if strings.TrimSpace(n.Annotations[key]) != "" {
+			node.Foreign = who
+		}
+	}
+	return node
+}
+
+// Drain is the state of the pods of a node whose drain has begun.
+type Drain struct {
+	UID types.UID
+	// Empty is true if no pod is left that the drain has to move.
+	Empty bool
+	// Settled is true if all pods of DaemonSets on the node are ready.
+	Settled bool
+	// Reason and Message describe the pods that keep the node from being empty for long; empty if the
+	// pods are leaving.
+	Reason, Message string
+}
+
+// Input holds the facts that a decision depends on.
+type Input struct {
+	Maintenance *tidekeeperv1.NodeMaintenance
+	Now         time.Time
+	// Nodes contains the selected nodes, the nodes in the status, and all nodes that are cordoned for
+	// this NodeMaintenance. Nodes whose maintenance has not ended are as the API server has them: a
+	// cache that lags behind the status would show marks as removed that are not there yet.
+	Nodes map[string]Node
+	// Selected lists the names of the selected nodes, in the order in which they are to be
+	// maintained.
+	Selected []string
+	// Frozen describes the Freeze in force, and FrozenUntil is its end; "" if there is none.
+	Frozen      string
+	FrozenUntil time.Time
+	// Drains contains the states of nodes that are being drained or are returning, as far as they are
+	// known.
+	Drains map[string]Drain
+	// HasPlace reports whether the other nodes have room for the pods of a node, apart from the nodes
+	// in drained. It is called only for a node whose drain would begin.
+	HasPlace func(node string, drained []string) bool
+}
+
+// ActionKind is what is done to a node.
+type ActionKind string
+
+// The kinds of actions.
+const (
+	// Cordon makes the node unschedulable, and records for whom.
+	Cordon ActionKind = "Cordon"
+	// MarkDrained writes the annotation, the label and the node condition of drained nodes.
+	MarkDrained ActionKind = "MarkDrained"
+	// Uncordon removes all marks, and makes the node schedulable.
+	Uncordon ActionKind = "Uncordon"
+	// Clean removes all marks, and leaves the node schedulable or not.
+	Clean ActionKind = "Clean"
+)
+
+// Action is what is done to a node next.
+type Action struct {
+	Kind ActionKind
+	Node string
+	UID  types.UID
+}
+
+// Event is a change of a node's phase that is reported.
+type Event struct {
+	Node            string
+	Warning         bool
+	Reason, Message string
+}
+
+// Output is a decision.
+type Output struct {
+	Status  tidekeeperv1.NodeMaintenanceStatus
+	Actions []Action
+	Events  []Event
+	// Draining lists the nodes whose pods are to be moved now. Watched lists the nodes whose state in
+	// [Input.Drains] is needed, including these.
+	Draining, Watched []string
+	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
+	Wake time.Time
+}

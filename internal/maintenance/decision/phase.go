@@ -1,0 +1,235 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// phases decides about the nodes whose drain has begun.
+type phases struct{ *decider }
+
+// advance decides about a node whose drain has begun.
+func (d *phases) advance(name string) {
+	p := d.status.Nodes[name]
+	if !IsRunning(p) {
+		return
+	}
+	n, exists := d.Nodes[name]
+	if !exists || n.UID != p.UID {
+		d.gone(name, &p)
+		d.set(name, p)
+		return
+	}
+	switch p.Phase {
+	case tidekeeperv1.NodeDraining:
+		if !p.Cordoned {
+			d.claimed(n, p)
+			return
+		}
+		if d.released(n, &p) {
+			break
+		}
+		d.draining(n, &p)
+	case tidekeeperv1.NodeDrained:
+		if !d.released(n, &p) {
+			d.drained(n, &p)
+		}
+	case tidekeeperv1.NodeReturning:
+		d.returning(n, &p)
+	case tidekeeperv1.NodeFailed:
+		d.failed(n, &p)
+	}
+	d.set(name, p)
+}
+
+// gone decides about a node that was deleted, or replaced by a Node with another UID.
+func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
+	failed := p.Phase == tidekeeperv1.NodeFailed
+	p.Cordoned = false
+	switch {
+	case failed:
+	case p.Phase == tidekeeperv1.NodeDraining:
+		d.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonNodeDeleted, "the Node was deleted while it was being drained")
+		d.report(name, tidekeeperv1.EventNodeReleased, p.Message, true)
+	default:
+		d.enter(p, tidekeeperv1.NodeDone, tidekeeperv1.ReasonNodeDeleted, "the drained Node was deleted")
+		d.report(name, tidekeeperv1.EventNodeReturned, p.Message, false)
+	}
+}
+
+// claimed decides about a node whose drain is claimed in the status, and that is not known to be
+// cordoned yet.
+func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
+	switch {
+	case n.CordonedFor == string(d.Maintenance.UID):
+		p.Cordoned = true
+		if d.released(n, &p) {
+			d.set(n.Name, p)
+			return
+		}
+		d.report(n.Name, tidekeeperv1.EventDrainStarted, "cordoned for maintenance; its pods are being moved", false)
+		d.draining(n, &p)
+		d.set(n.Name, p)
+	case n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting || d.held():
+		// The node has not been touched, so that its turn may come again.
+		delete(d.status.Nodes, n.Name)
+	default:
+		d.act(Cordon, n)
+	}
+}
+
+// released reports whether another client has uncordoned a node by hand, which ends its maintenance.
+func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
+	if n.CordonedFor == string(d.Maintenance.UID) && n.Unschedulable {
+		return false
+	}
+	p.Cordoned = false
+	d.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonUncordoned, "another client uncordoned the node; it is left alone for this round")
+	d.report(n.Name, tidekeeperv1.EventNodeReleased, p.Message, false)
+	return true
+}
+
+// held reports whether a Freeze or the spec holds drains back.
+func (d *phases) held() bool { return d.spec.Suspend || d.Frozen != "" }
+
+// draining decides about a cordoned node that is not known to be empty yet.
+func (d *phases) draining(n Node, p *tidekeeperv1.NodeProgress) {
+	d.out.Watched = append(d.out.Watched, n.Name)
+	state, known := d.Drains[n.Name]
+	known = known && state.UID == n.UID
+	if known && state.Empty {
+		p.BootID, p.KubeletVersion = n.BootID, n.KubeletVersion
+		d.enter(p, tidekeeperv1.NodeDrained, tidekeeperv1.ReasonWaitingForMaintenance, waitsFor(d.spec.Until))
+		d.report(n.Name, tidekeeperv1.EventNodeDrained, "drained for maintenance; "+p.Message, false)
+		d.drained(n, p)
+		return
+	}
+	if d.held() {
+		if p.HeldSince == nil {
+			p.HeldSince = &metav1.Time{Time: d.Now.Truncate(time.Second)}
+		}
+		p.Reason, p.Message = tidekeeperv1.ReasonSuspended, "spec.suspend is true"
+		if d.Frozen != "" {
+			p.Reason, p.Message = tidekeeperv1.ReasonFrozen, d.Frozen
+			d.wake(d.FrozenUntil)
+		}
+		return
+	}
+	if p.HeldSince != nil {
+		p.Since.Time = p.Since.Add(d.Now.Truncate(time.Second).Sub(p.HeldSince.Time))
+		p.HeldSince = nil
+	}
+	end := p.Since.Add(seconds(d.spec.DrainTimeoutSeconds))
+	p.Reason, p.Message = tidekeeperv1.ReasonPodsLeaving, ""
+	if known && state.Reason != "" {
+		p.Reason, p.Message = state.Reason, state.Message
+	}
+	if d.Now.Before(end) {
+		d.wake(end)
+		d.out.Draining = append(d.out.Draining, n.Name)
+		return
+	}
+	why := p.Message
+	if why == "" {
+		why = "pods were still leaving"
+	}
+	p.Cordoned = false // The node is uncordoned by sweep.
+	d.enter(p, tidekeeperv1.NodeFailed, tidekeeperv1.ReasonDrainTimeout, "not empty in time: "+why)
+	d.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
+}
+
+// waitsFor describes the event that ends the maintenance of a drained node.
+func waitsFor(end tidekeeperv1.MaintenanceEnd) string {
+	switch end {
+	case tidekeeperv1.UntilRebooted:
+		return "waits until the node is rebooted"
+	case tidekeeperv1.UntilUpgraded:
+		return "waits until the version of the kubelet changes"
+	case tidekeeperv1.UntilReplaced:
+		return "waits until the Node is deleted"
+	case tidekeeperv1.UntilDrained:
+		return "waits for nothing"
+	default:
+		return "waits until the annotation " + tidekeeperv1.DrainedForMaintenanceAnnotation + " is removed"
+	}
+}
+
+// drained decides about an empty node.
+func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
+	if d.isMaintained(n, p) {
+		d.enter(p, tidekeeperv1.NodeReturning, tidekeeperv1.ReasonNodeNotReady, "waits until the node and its pods of DaemonSets are ready")
+		d.returning(n, p)
+		return
+	}
+	if n.DrainedFor == d.Maintenance.Name {
+		p.Marked = true
+	} else {
+		d.act(MarkDrained, n)
+	}
+	d.timeOut(n, p)
+}
+
+// isMaintained reports whether the maintenance of a drained node is done.
+func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
+	if (p.Marked || n.Labeled) && n.DrainedFor != d.Maintenance.Name {
+		// The label is written with the annotation. It shows that the annotation was there even if the
+		// manager died before it recorded that.
+		return true
+	}
+	switch d.spec.Until {
+	case tidekeeperv1.UntilRebooted:
+		return n.BootID != p.BootID
+	case tidekeeperv1.UntilUpgraded:
+		return n.KubeletVersion != p.KubeletVersion
+	case tidekeeperv1.UntilDrained:
+		return true
+	default:
+		return false
+	}
+}
+
+// returning decides about a node whose maintenance is done. It is uncordoned once it is ready.
+func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
+	if n.CordonedFor != string(d.Maintenance.UID) {
+		p.Cordoned = false
+		d.enter(p, tidekeeperv1.NodeDone, "", "")
+		d.report(n.Name, tidekeeperv1.EventNodeReturned, "maintained, and in use again", false)
+		return
+	}
+	d.out.Watched = append(d.out.Watched, n.Name)
+	state, known := d.Drains[n.Name]
+	if !n.Unschedulable || n.Ready && known && state.UID == n.UID && state.Settled {
+		d.act(Uncordon, n)
+		return
+	}
+	d.timeOut(n, p)
+}
+
+// timeOut ends the maintenance of a node that is not ready again in time. The node stays cordoned.
+func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
+	end := p.Since.Add(seconds(d.spec.MaintenanceTimeoutSeconds))
+	if d.Now.Before(end) {
+		d.wake(end)
+		return
+	}
+	message := "not ready in time after its maintenance"
+	if p.Phase == tidekeeperv1.NodeDrained {
+		message = "drained, and not maintained in time: " + waitsFor(d.spec.Until)
+	}
+	d.enter(p, tidekeeperv1.NodeFailed, tidekeeperv1.ReasonMaintenanceTimeout, message)
+	d.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
+}
+
+// failed decides about a node that was not maintained in time, and is still cordoned. It is uncordoned
+// once its maintenance is done after all.
+func (d *phases) failed(n Node, p *tidekeeperv1.NodeProgress) {
+	if n.CordonedFor != string(d.Maintenance.UID) || !n.Unschedulable || n.Ready && (n.DrainedFor != d.Maintenance.Name || d.isMaintained(n, p)) {
+		p.Cordoned = false // The marks are removed by sweep.
+	}
+}

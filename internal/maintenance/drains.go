@@ -1,0 +1,175 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
+)
+
+// drains holds what is known about the pods of nodes that are being drained or are returning. It is
+// lost with the process, and found out again.
+type drains struct {
+	mu     sync.Mutex
+	byNode map[string]*drainOf
+}
+
+// drainOf is what is known about the pods of a node.
+type drainOf struct {
+	maintenance string
+	uid         types.UID
+	// start is the time at which the drain began, which identifies the restarts that it requests.
+	start time.Time
+	// moving is true if pods may be moved.
+	moving bool
+	// state is the last known state of the pods; nil if it is not known yet.
+	state *decision.Drain
+	// refused contains the evictions that were refused, and attempts their numbers, by the pod's UID.
+	refused  map[types.UID]moves.Refused
+	attempts map[types.UID]int
+}
+
+func newDrains() *drains { return &drains{byNode: map[string]*drainOf{}} }
+
+// watch sets the nodes of a NodeMaintenance whose pods are to be looked at, and those whose pods are
+// to be moved. It returns the nodes that have to be looked at now.
+func (d *drains) watch(maintenance string, status *tidekeeperv1.NodeMaintenanceStatus, watched, moving []string) (changed []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for node, of := range d.byNode {
+		if of.maintenance == maintenance && !slices.Contains(watched, node) {
+			delete(d.byNode, node)
+		}
+	}
+	for _, node := range watched {
+		p := status.Nodes[node]
+		of := d.byNode[node]
+		if of == nil || of.uid != p.UID || of.maintenance != maintenance || !of.start.Equal(p.StartTime.Time) {
+			of = &drainOf{maintenance: maintenance, uid: p.UID, start: p.StartTime.Time, refused: map[types.UID]moves.Refused{}, attempts: map[types.UID]int{}}
+			d.byNode[node] = of
+		}
+		if moves := slices.Contains(moving, node); moves != of.moving || of.state == nil {
+			of.moving = moves
+			changed = append(changed, node)
+		}
+	}
+	return changed
+}
+
+// forget drops the nodes of a NodeMaintenance.
+func (d *drains) forget(maintenance string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for node, of := range d.byNode {
+		if of.maintenance == maintenance {
+			delete(d.byNode, node)
+		}
+	}
+}
+
+// states returns the states of the nodes of a NodeMaintenance.
+func (d *drains) states(maintenance string) map[string]decision.Drain {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	states := map[string]decision.Drain{}
+	for node, of := range d.byNode {
+		if of.maintenance == maintenance && of.state != nil {
+			states[node] = *of.state
+		}
+	}
+	return states
+}
+
+// of returns a copy of what is known about the pods of a node; false if they are not looked at.
+func (d *drains) of(node string) (drainOf, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.byNode[node]
+	if of == nil {
+		return drainOf{}, false
+	}
+	copied := *of
+	copied.refused = map[types.UID]moves.Refused{}
+	for uid, r := range of.refused {
+		copied.refused[uid] = r
+	}
+	return copied, true
+}
+
+// set records the state of the pods of a node, unless the drain has ended meanwhile. It reports
+// whether the state has changed.
+func (d *drains) set(node string, seen drainOf, state decision.Drain) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.byNode[node]
+	if of == nil || of.uid != seen.uid || !of.start.Equal(seen.start) || of.state != nil && *of.state == state {
+		return false
+	}
+	of.state = &state
+	return true
+}
+
+// others lists the other nodes whose pods are being moved.
+func (d *drains) others(node string) (names []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, of := range d.byNode {
+		if name != node && of.moving {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Evictions that were refused are tried again after a delay that doubles.
+const (
+	firstRetry = 2 * time.Second
+	lastRetry  = time.Minute
+)
+
+// refuse records that the eviction of a pod was refused.
+func (d *drains) refuse(node string, pod types.UID, reason string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of := d.byNode[node]; of != nil {
+		delay := min(lastRetry, firstRetry<<min(of.attempts[pod], 5))
+		of.attempts[pod]++
+		of.refused[pod] = moves.Refused{Reason: reason, Again: now.Add(delay)}
+	}
+}
+
+// accept records that the eviction of a pod was accepted.
+func (d *drains) accept(node string, pod types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of := d.byNode[node]; of != nil {
+		delete(of.refused, pod)
+		delete(of.attempts, pod)
+	}
+}
+
+// enqueue queues the node of a pod if its pods are looked at.
+func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	watched := d.byNode[pod.Spec.NodeName] != nil
+	d.mu.Unlock()
+	if watched {
+		queue.Add(requestFor(pod.Spec.NodeName))
+	}
+}

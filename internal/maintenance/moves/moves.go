@@ -1,0 +1,177 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package moves
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/drain"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+)
+
+// Refused is an eviction that the API server has refused.
+type Refused struct {
+	Reason string
+	// Again is the time at which the eviction is tried again.
+	Again time.Time
+}
+
+// Input holds the facts about the pods of a node.
+type Input struct {
+	Now time.Time
+	// Pods lists the pods on the node, as the API server has them.
+	Pods []corev1.Pod
+	// Budgets lists the PodDisruptionBudgets of the pods' namespaces.
+	Budgets []policyv1.PodDisruptionBudget
+	// Deployments contains the Deployments of pods that may have to be moved by a restart.
+	Deployments map[types.NamespacedName]*appsv1.Deployment
+	// LeavingElsewhere is the number of pods of each Deployment on other nodes that are being drained.
+	LeavingElsewhere map[types.NamespacedName]int32
+	// Restarts contains the restarts that were requested for Deployments.
+	Restarts map[types.NamespacedName]Restart
+	// Refused contains the evictions that were refused, by the pod's UID.
+	Refused map[types.UID]Refused
+	// SingleReplicas and UnmanagedPods are fields of the spec.
+	SingleReplicas tidekeeperv1.SingleReplicas
+	UnmanagedPods  tidekeeperv1.UnmanagedPods
+}
+
+// Output is how the pods of a node leave.
+type Output struct {
+	// Evict lists the pods to evict now.
+	Evict []*corev1.Pod
+	// Restart lists the Deployments to restart, by which their pods leave the node.
+	Restart []types.NamespacedName
+	// Left is the number of pods that have to leave, including those in Evict.
+	Left int
+	// Settled is true if all pods of DaemonSets on the node are ready.
+	Settled bool
+	// Reason and Message describe the pod that most likely keeps the node from being empty; empty if
+	// all pods are leaving.
+	Reason, Message string
+	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
+	Wake time.Time
+}
+
+// decider makes a decision.
+type decider struct {
+	Input
+	world *drain.World
+	out   Output
+	// ready is the number of ready pods on the node by Deployment.
+	ready map[types.NamespacedName]int32
+	// rank is the precedence of the reason in out; lower ranks come first.
+	rank int
+}
+
+// Decide returns how the pods of a node leave.
+func Decide(in Input) Output {
+	d := &decider{Input: in, world: drain.NewWorld(in.Budgets, drain.Volumes{}), ready: map[types.NamespacedName]int32{}, rank: len(ranks)}
+	d.out.Settled = true
+	for i := range in.Pods {
+		pod := &in.Pods[i]
+		if pods.IsConditionTrue(pod, corev1.PodReady) && pod.DeletionTimestamp.IsZero() {
+			if key, is := DeploymentOf(pod); is {
+				d.ready[key]++
+			}
+		} else if !drain.Leaves(pod) && !pods.IsTerminal(pod) && ofDaemonSet(pod) {
+			d.out.Settled = false
+		}
+	}
+	slices.SortFunc(in.Pods, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range in.Pods {
+		if pod := &in.Pods[i]; drain.Leaves(pod) {
+			d.out.Left++
+			d.move(pod)
+		}
+	}
+	return d.out
+}
+
+func ofDaemonSet(pod *corev1.Pod) bool {
+	kind, _ := pods.Workload(pod)
+	return kind == "DaemonSet"
+}
+
+// Reasons of pods that do not leave, besides those of the package drain.
+const (
+	restartWaits  = "RestartWaits"
+	restartFailed = tidekeeperv1.EventRestartFailed
+)
+
+// ranks lists the reasons by precedence: those that last longest come first.
+var ranks = []string{
+	string(drain.NoController), string(drain.Refused), string(drain.SeveralBudgets), string(drain.Budget), restartFailed,
+	string(drain.Terminating), string(drain.Finalizer), restartWaits,
+}
+
+// move decides how a pod leaves.
+func (d *decider) move(pod *corev1.Pod) {
+	if !pod.DeletionTimestamp.IsZero() {
+		d.terminating(pod)
+		return
+	}
+	if !pods.IsReplaced(pod) && d.UnmanagedPods != tidekeeperv1.UnmanagedPodsEvict {
+		d.blocked(pod, string(drain.NoController), "no controller creates it again: move it by hand, or set spec.unmanagedPods to Evict")
+		return
+	}
+	if d.SingleReplicas == tidekeeperv1.SingleReplicasRestart && d.rescue(pod) {
+		return
+	}
+	if r, refused := d.Refused[pod.UID]; refused {
+		d.blocked(pod, d.refusalReason(pod), r.Reason)
+		if d.Now.Before(r.Again) {
+			d.wake(r.Again)
+			return
+		}
+	}
+	d.out.Evict = append(d.out.Evict, pod)
+}
+
+// terminating notes a pod that is being deleted, and should be gone already.
+func (d *decider) terminating(pod *corev1.Pod) {
+	if end := pod.DeletionTimestamp.Time; end.After(d.Now) {
+		return
+	}
+	if len(pod.Finalizers) > 0 {
+		d.blocked(pod, string(drain.Finalizer), "is deleted, and has finalizers: find out who removes them")
+		return
+	}
+	d.blocked(pod, string(drain.Terminating), "is deleted, its grace period is over, and it is still there: see whether the kubelet of the node works")
+}
+
+// refusalReason returns the reason for which the API server refuses to evict a pod.
+func (d *decider) refusalReason(pod *corev1.Pod) string {
+	for _, b := range d.world.Blockers(nil, []*corev1.Pod{pod}, d.Now) {
+		if b.Reason == drain.Budget || b.Reason == drain.SeveralBudgets {
+			return string(b.Reason)
+		}
+	}
+	return string(drain.Refused)
+}
+
+// blocked notes the reason for which a pod stays, if it is the first of the highest precedence.
+func (d *decider) blocked(pod *corev1.Pod, reason, message string) {
+	if rank := slices.Index(ranks, reason); rank < d.rank {
+		d.rank = rank
+		d.out.Reason, d.out.Message = reason, fmt.Sprintf("pod %s/%s (%s): %s", pod.Namespace, pod.Name, pods.WorkloadName(pod), message)
+	}
+}
+
+func (d *decider) wake(at time.Time) {
+	if d.out.Wake.IsZero() || at.Before(d.out.Wake) {
+		d.out.Wake = at
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package moves
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+var now = time.Date(2026, time.June, 9, 12, 0, 0, 0, time.UTC)
+
+// pod returns a ready pod of the Deployment web.
+func pod(change func(*corev1.Pod)) corev1.Pod {
+	p := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-1", UID: "1", Labels: map[string]string{"app": "web", "pod-template-hash": "7d9f"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9f", UID: "rs", Controller: new(true)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	change(&p)
+	return p
+}
+
+func deployment(replicas, ready int32, change func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &replicas}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+	change(d)
+	return d
+}
+
+// TestDecide checks how a pod leaves its node: evicted, restarted, or neither, and for which reason.
+func TestDecide(t *testing.T) {
+	same, sameDeployment := func(*corev1.Pod) {}, func(*appsv1.Deployment) {}
+	for _, tc := range []struct {
+		name    string
+		pod     func(*corev1.Pod)
+		of      *appsv1.Deployment
+		in      func(*Input)
+		how     string // evict, restart, stay or none
+		reason  string
+		message string
+	}{
+		{name: "one of several replicas", pod: same, of: deployment(3, 3, sameDeployment), how: "evict"},
+		{name: "the only replica", pod: same, of: deployment(1, 1, sameDeployment), how: "restart"},
+		{name: "the only ready replica", pod: same, of: deployment(3, 1, sameDeployment), how: "restart"},
+		{name: "the only replica, without surge", pod: same, of: deployment(1, 1, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }), how: "evict"},
+		{name: "the only replica, paused", pod: same, of: deployment(1, 1, func(d *appsv1.Deployment) { d.Spec.Paused = true }), how: "evict"},
+		{name: "the only replica, which may be unavailable", pod: same, of: deployment(1, 1, func(d *appsv1.Deployment) {
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}
+		}), how: "evict"},
+		{name: "the only replica, to be evicted", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.SingleReplicas = tidekeeperv1.SingleReplicasEvict }, how: "evict"},
+		{name: "the only replica, not ready", pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, of: deployment(1, 0, sameDeployment), how: "evict"},
+		{name: "a budget that never allows it", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) {
+			in.Budgets = []policyv1.PodDisruptionBudget{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 3, CurrentHealthy: 3},
+			}}
+		}, how: "restart"},
+		{name: "a budget that allows it", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) {
+			in.Budgets = []policyv1.PodDisruptionBudget{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 3, DisruptionsAllowed: 1},
+			}}
+		}, how: "evict"},
+		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Waiting, Message: "the restart budget is used up"} }, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
+		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
+		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
+		{name: "an eviction that was refused", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now.Add(time.Minute)} }, how: "stay", reason: "Refused", message: "pod shop/web-1 (Deployment/web): by a webhook"},
+		{name: "an eviction that is tried again", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now} }, how: "evict", reason: "Refused"},
+		{name: "a pod that is being deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(time.Minute)} }, of: deployment(1, 0, sameDeployment), how: "stay"},
+		{name: "a pod that should be gone", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)} }, how: "stay", reason: "Terminating"},
+		{name: "a finalizer", pod: func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: now.Add(-time.Minute)}, []string{"example.com/x"}
+		}, how: "stay", reason: "Finalizer"},
+		{name: "no controller", pod: func(p *corev1.Pod) { p.OwnerReferences = nil }, how: "stay", reason: "NoController", message: "unmanagedPods"},
+		{name: "no controller, to be evicted", pod: func(p *corev1.Pod) { p.OwnerReferences = nil }, in: func(in *Input) { in.UnmanagedPods = tidekeeperv1.UnmanagedPodsEvict }, how: "evict"},
+		{name: "a DaemonSet", pod: func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }, how: "none"},
+		{name: "a static pod", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }, how: "none"},
+		{name: "a pod that has ended", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, how: "none"},
+	} {
+		in := Input{
+			Now: now, Pods: []corev1.Pod{pod(tc.pod)}, Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]Restart{},
+			Refused: map[types.UID]Refused{}, SingleReplicas: tidekeeperv1.SingleReplicasRestart, UnmanagedPods: tidekeeperv1.UnmanagedPodsKeep,
+		}
+		if tc.of != nil {
+			in.Deployments[web] = tc.of
+		}
+		if tc.in != nil {
+			tc.in(&in)
+		}
+		out := Decide(in)
+		how := map[bool]string{true: "stay", false: "none"}[out.Left > 0]
+		switch {
+		case len(out.Evict) > 0:
+			how = "evict"
+		case len(out.Restart) > 0:
+			how = "restart"
+		}
+		if how != tc.how || out.Reason != tc.reason || !strings.Contains(out.Message, tc.message) {
+			t.Errorf("%s: %s, %s: %s", tc.name, how, out.Reason, out.Message)
+		}
+	}
+}

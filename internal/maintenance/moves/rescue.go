@@ -1,0 +1,134 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package moves
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+)
+
+// RestartState is the state of a restart that was requested for a Deployment.
+type RestartState string
+
+// The states of a restart.
+const (
+	// Waiting means that the restart has not ended.
+	Waiting RestartState = "Waiting"
+	// Succeeded means that the restart has replaced all pods that existed when it was requested.
+	Succeeded RestartState = "Succeeded"
+	// Failed means that the restart was missed, was skipped or has failed.
+	Failed RestartState = "Failed"
+)
+
+// Restart is a restart that was requested for a Deployment.
+type Restart struct {
+	State RestartState
+	// Tick is the time for which the restart was requested. Pods that were created since then are not
+	// replaced by it.
+	Tick time.Time
+	// Message explains a restart that waits or has failed.
+	Message string
+}
+
+// DeploymentOf returns the Deployment that the pod belongs to; false if it belongs to none.
+func DeploymentOf(pod *corev1.Pod) (types.NamespacedName, bool) {
+	kind, name := pods.Workload(pod)
+	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, kind == "Deployment"
+}
+
+// MayNeedRescue reports whether [Decide] needs the pod's Deployment.
+func MayNeedRescue(pod *corev1.Pod) bool {
+	_, is := DeploymentOf(pod)
+	return is && pod.DeletionTimestamp.IsZero() && pods.IsConditionTrue(pod, corev1.PodReady)
+}
+
+// rescue reports whether the pod leaves by a restart of its Deployment, so that it must not be
+// evicted now.
+func (d *decider) rescue(pod *corev1.Pod) bool {
+	key, is := DeploymentOf(pod)
+	deployment := d.Deployments[key]
+	if !is || deployment == nil || !pods.IsConditionTrue(pod, corev1.PodReady) || !surges(deployment) {
+		return false
+	}
+	if d.ready[key]+d.LeavingElsewhere[key] < deployment.Status.ReadyReplicas && !d.neverAllowed(pod) {
+		return false // Other ready pods of the Deployment stay, and its budget can allow the eviction.
+	}
+	restart, requested := d.Restarts[key]
+	if requested && restart.State == Succeeded && !pod.CreationTimestamp.Time.Before(restart.Tick) {
+		requested = false
+	}
+	switch {
+	case restart.State != Waiting && isRolling(deployment):
+		d.blocked(pod, restartWaits, "its Deployment is rolling out")
+		return true
+	case !requested:
+		if !slices.Contains(d.out.Restart, key) {
+			d.out.Restart = append(d.out.Restart, key)
+		}
+		return true
+	case restart.State == Waiting:
+		if restart.Message != "" {
+			d.blocked(pod, restartWaits, "the restart that moves it waits: "+restart.Message)
+		}
+		return true
+	case restart.State == Succeeded:
+		d.blocked(pod, restartWaits, "its Deployment was restarted, and has not deleted it yet")
+		return true
+	default:
+		d.blocked(pod, restartFailed, "it could not be moved by a restart: "+restart.Message)
+		return false
+	}
+}
+
+// surges reports whether a restart of the Deployment makes a new pod ready before it deletes an old
+// one, and never has fewer ready pods than replicas.
+func surges(d *appsv1.Deployment) bool {
+	replicas := 1
+	if d.Spec.Replicas != nil {
+		replicas = int(*d.Spec.Replicas)
+	}
+	rolling := d.Spec.Strategy.RollingUpdate
+	if d.Spec.Paused || replicas == 0 || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return false
+	}
+	surge, unavailable := intstr.FromString("25%"), intstr.FromString("25%")
+	if rolling != nil && rolling.MaxSurge != nil {
+		surge = *rolling.MaxSurge
+	}
+	if rolling != nil && rolling.MaxUnavailable != nil {
+		unavailable = *rolling.MaxUnavailable
+	}
+	more, err := intstr.GetScaledValueFromIntOrPercent(&surge, replicas, true)
+	if err != nil || more < 1 {
+		return false
+	}
+	fewer, err := intstr.GetScaledValueFromIntOrPercent(&unavailable, replicas, false)
+	return err == nil && fewer == 0
+}
+
+// isRolling reports whether a rollout of the Deployment is in progress, which replaces its pods.
+func isRolling(d *appsv1.Deployment) bool {
+	s := &d.Status
+	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas < s.Replicas
+}
+
+// neverAllowed reports whether a PodDisruptionBudget selects the pod that allows no disruption even
+// while all pods are healthy.
+func (d *decider) neverAllowed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(d.Budgets, func(b policyv1.PodDisruptionBudget) bool {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		return err == nil && b.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) &&
+			b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods
+	})
+}

@@ -1,0 +1,55 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package moves
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+var web = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+func inputOf(name string, d *appsv1.Deployment, r map[types.NamespacedName]Restart) Input {
+	return Input{
+		Now: now, Pods: []corev1.Pod{pod(func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) })},
+		Deployments: map[types.NamespacedName]*appsv1.Deployment{web: d}, Restarts: r, SingleReplicas: tidekeeperv1.SingleReplicasRestart,
+	}
+}
+
+// TestTwoReplicasOnTwoDrainedNodes checks a Deployment all of whose pods are on nodes that are being
+// drained.
+func TestTwoReplicasOnTwoDrainedNodes(t *testing.T) {
+	d := deployment(2, 2, func(*appsv1.Deployment) {})
+	in := inputOf("web-a", d, nil)
+	in.LeavingElsewhere = map[types.NamespacedName]int32{web: 1}
+	if out := Decide(in); len(out.Evict) != 0 || len(out.Restart) != 1 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestNewPodOfASucceededRestart checks a pod that was created by the restart that moved its predecessor
+// from another node.
+func TestNewPodOfASucceededRestart(t *testing.T) {
+	out := Decide(inputOf("web-new", deployment(1, 1, func(*appsv1.Deployment) {}), map[types.NamespacedName]Restart{web: {State: Succeeded}}))
+	if len(out.Evict) == 0 && len(out.Restart) == 0 {
+		t.Errorf("the pod is neither evicted nor restarted, for %q", out.Reason)
+	}
+}
+
+// TestRolloutOfAnotherClient checks a rollout in progress, because of which the request was skipped.
+func TestRolloutOfAnotherClient(t *testing.T) {
+	d := deployment(1, 1, func(d *appsv1.Deployment) {
+		d.Generation, d.Status.ObservedGeneration = 2, 2
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas = 2, 1, 1 // The new pod is not ready yet.
+	})
+	out := Decide(inputOf("web-old", d, map[types.NamespacedName]Restart{web: {State: Failed, Message: "Skipped, AlreadyRestarted: web has been restarted since"}}))
+	if len(out.Evict) == 1 {
+		t.Error("the only ready pod is evicted while its successor starts")
+	}
+}

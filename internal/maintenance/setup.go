@@ -1,0 +1,128 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/kube/retry"
+	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
+)
+
+// drainWorkers is the number of nodes whose pods are moved at the same time. A node with a webhook
+// that does not answer occupies a worker for some seconds.
+const drainWorkers = 16
+
+// SetupWithManager adds two controllers to the manager: "node-maintenance" reconciles
+// NodeMaintenances, and "node-drain" reconciles the nodes that are being drained.
+func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
+	m, err := newMetrics(ctrlmetrics.Registry)
+	if err != nil {
+		return fmt.Errorf("node maintenance: register metrics: %w", err)
+	}
+	known := newDrains()
+	freezes := freeze.NewReader(mgr, c)
+	wakeups := wakeup.New[reconcile.Request](c)
+	drainWakeups := wakeup.New[reconcile.Request](c)
+	moves := &restarts{client: mgr.GetClient(), clock: c, served: freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})}
+	drainer := &drainReconciler{
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), drains: known, restarts: moves, freezes: freezes, metrics: m, clock: c,
+		recorder: mgr.GetEventRecorder("tidekeeper"), tell: func(name string) { wakeups.Enqueue(requestFor(name)) },
+	}
+	pods := handler.TypedFuncs[client.Object, reconcile.Request]{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			known.enqueue(e.ObjectNew, queue)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			known.enqueue(e.Object, queue)
+		},
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).
+		Named("node-drain").
+		WatchesRawSource(drainWakeups).
+		Watches(&corev1.Pod{}, pods).
+		WithOptions(controller.Options{MaxConcurrentReconciles: drainWorkers, RateLimiter: retry.Limiter[reconcile.Request]()}).
+		Complete(retry.Conflicts(drainer)); err != nil {
+		return fmt.Errorf("node maintenance: %w", err)
+	}
+	all := allMaintenances(mgr.GetCache())
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(&tidekeeperv1.NodeMaintenance{}).
+		Named(Name).
+		WatchesRawSource(wakeups).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(nodeChanges)).
+		Watches(&tidekeeperv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()})
+	if freezes.Watched() {
+		b.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if moves.served {
+		// ScheduledRestarts are deleted when their restart has ended.
+		b.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(maintenanceOfRestart))
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), clock: c, wakeups: wakeups,
+		freezes: freezes, drains: known, restarts: moves, metrics: m, places: &places{client: mgr.GetClient(), clock: c},
+		move: func(node string) { drainWakeups.Enqueue(requestFor(node)) },
+	}
+	if err := b.Complete(retry.Conflicts(r)); err != nil {
+		return fmt.Errorf("node maintenance: %w", err)
+	}
+	return nil
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}
+}
+
+// nodeChanges lets only those changes of nodes pass that decisions can depend on. A kubelet's report
+// usually changes nothing but times.
+var nodeChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Node)
+	after, too := e.ObjectNew.(*corev1.Node)
+	return !ok || !too || decision.NodeOf(before, 0) != decision.NodeOf(after, 0) || !maps.Equal(before.Labels, after.Labels)
+}}
+
+// maintenanceOfRestart maps a ScheduledRestart that moves pods to its NodeMaintenance.
+func maintenanceOfRestart(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[tidekeeperv1.NodeMaintenanceLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{requestFor(name)}
+}
+
+// allMaintenances returns a function that maps an object to all NodeMaintenances. There are few.
+func allMaintenances(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := &tidekeeperv1.NodeMaintenanceList{}
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the NodeMaintenances that a node may belong to")
+			return nil
+		}
+		requests := make([]reconcile.Request, len(list.Items))
+		for i := range list.Items {
+			requests[i] = requestFor(list.Items[i].Name)
+		}
+		return requests
+	}
+}

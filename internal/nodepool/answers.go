@@ -1,0 +1,124 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// An evaluation covers all pools and takes seconds in a cluster of 5,000 nodes. A worker therefore
+// also waits evaluationShare times as long as the last evaluation took, up to longestPause.
+const (
+	evaluationShare = 20
+	longestPause    = 5 * time.Minute
+)
+
+// evaluate calls `work` once the model is complete, and then periodically until ctx is cancelled.
+// interval is the minimum time between two calls.
+func (f *eventFeed) evaluate(ctx context.Context, c clock.PassiveClock, interval time.Duration, work func(context.Context)) error {
+	if err := f.nodeSource().WaitForSync(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // The manager was stopped before its caches had synced.
+		}
+		return err
+	}
+	for {
+		start := c.Now()
+		work(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(interval, min(longestPause, evaluationShare*c.Since(start)))):
+		}
+	}
+}
+
+// answers holds the results of a worker that periodically evaluates a question of pools, in
+// parallel with the reconciles. The reconciles read them as a condition of the given type.
+type answers struct {
+	conditionType string
+
+	mu sync.Mutex
+	of map[string]answer
+}
+
+// answer is the result for a pool at a generation of its spec.
+type answer struct {
+	uid        types.UID
+	generation int64
+	status     metav1.ConditionStatus
+	reason     string
+	message    string
+	// at is the time since which the answer is the same. It is zero if the worker does not need it.
+	at time.Time
+}
+
+// replace replaces all answers, and returns the names of the pools whose answers are new or have
+// changed.
+func (a *answers) replace(now map[string]answer) (changed sets.Set[string]) {
+	changed = sets.New[string]()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name := range now {
+		if a.of[name] != now[name] {
+			changed.Insert(name)
+		}
+	}
+	a.of = now
+	return changed
+}
+
+// get returns the latest answer for the named pool, and whether there is one.
+func (a *answers) get(pool string) (answer, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, known := a.of[pool]
+	return found, known
+}
+
+// condition returns the condition for the status of a pool whose spec asks the question. After an
+// edit or a change of leaders, the current generation has not been evaluated yet. Until it has been,
+// the existing condition is kept, because its observedGeneration shows which spec it describes.
+func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
+	found, known := a.get(pool.Name)
+	if !known || found.uid != pool.UID || found.generation != pool.Generation {
+		if has := meta.FindStatusCondition(pool.Status.Conditions, a.conditionType); has != nil {
+			return has.DeepCopy()
+		}
+		found = answer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonNotEvaluated, message: "not evaluated yet"}
+	}
+	return &metav1.Condition{
+		Type: a.conditionType, Status: found.status, Reason: found.reason, Message: found.message, ObservedGeneration: pool.Generation,
+	}
+}
+
+// asked maps the types of the conditions that a pool has only if its spec asks for them to these
+// conditions, or to nil if the spec does not ask.
+type asked map[string]*metav1.Condition
+
+// setIn sets or removes the conditions in a status. now becomes the transition time of changed
+// conditions.
+func (a asked) setIn(status *tidekeeperv1.NodePoolStatus, now time.Time) {
+	for _, conditionType := range slices.Sorted(maps.Keys(a)) {
+		condition := a[conditionType]
+		if condition == nil {
+			meta.RemoveStatusCondition(&status.Conditions, conditionType)
+			continue
+		}
+		condition.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, *condition)
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+)
+
+// emptyingMemories holds what this process has tried on the nodes that are being emptied. It is lost
+// with the process, which then tries again.
+type emptyingMemories struct {
+	mu    sync.Mutex
+	nodes map[string]*emptyingMemory
+}
+
+// emptyingMemory is the memory of a node. A node is reconciled by a single worker at a time.
+type emptyingMemory struct {
+	attempts plan.EvictionAttempts
+	// left is the number of pods that had to leave at the last look. progressed is the time at which
+	// it last became smaller.
+	left       int
+	progressed time.Time
+	// blocked is true if the node counted as blocked at the last look.
+	blocked bool
+}
+
+func newEmptyingMemories() *emptyingMemories {
+	return &emptyingMemories{nodes: map[string]*emptyingMemory{}}
+}
+
+// of returns the memory of a node, without the pods that are no longer on it.
+func (m *emptyingMemories) of(node string, pods []corev1.Pod, now time.Time) *emptyingMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	memory := m.nodes[node]
+	if memory == nil {
+		memory = &emptyingMemory{progressed: now}
+		m.nodes[node] = memory
+	}
+	before := memory.attempts
+	memory.attempts = plan.EvictionAttempts{
+		Tried: map[types.UID]time.Time{}, Accepted: map[types.UID]time.Time{}, Refused: map[types.UID]plan.RefusedEviction{},
+	}
+	for i := range pods {
+		keep(before.Tried, memory.attempts.Tried, pods[i].UID)
+		keep(before.Accepted, memory.attempts.Accepted, pods[i].UID)
+		keep(before.Refused, memory.attempts.Refused, plan.EvictionGroup(&pods[i]))
+	}
+	return memory
+}
+
+func keep[V any](from, to map[types.UID]V, key types.UID) {
+	if value, has := from[key]; has {
+		to[key] = value
+	}
+}
+
+// forget drops the memory of a node that is no longer being emptied.
+func (m *emptyingMemories) forget(node string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nodes, node)
+}
+
+// note stores the outcome of an eviction. refusal is "" if the pod is being deleted or gone.
+func (m *emptyingMemory) note(pod *corev1.Pod, refusal string, now time.Time) {
+	group := plan.EvictionGroup(pod)
+	m.attempts.Tried[pod.UID] = now
+	if refusal == "" {
+		m.attempts.Accepted[pod.UID] = now
+		m.progressed = now
+		delete(m.attempts.Refused, group)
+		return
+	}
+	refused, again := m.attempts.Refused[group]
+	if !again {
+		refused.Since = now
+	}
+	refused.Reason, refused.At = refusal, now
+	m.attempts.Refused[group] = refused
+}
+
+// hold restarts the time without progress, because a freeze holds evictions back.
+func (m *emptyingMemory) hold(now time.Time) { m.progressed, m.blocked = now, false }
+
+// look stores the result of a decision. since is the time since which the node has been blocked, or
+// zero if it does not count as blocked; began is true if it has just begun to.
+func (m *emptyingMemory) look(decided *plan.EmptyingPlan, patience time.Duration, now time.Time) (since time.Time, began bool) {
+	if decided.Left < m.left || m.progressed.After(now) {
+		m.progressed = now
+	}
+	m.left = decided.Left
+	if decided.Stays == "" || now.Sub(m.progressed) < patience {
+		m.blocked = false
+		return time.Time{}, false
+	}
+	began = !m.blocked
+	m.blocked = true
+	return m.progressed, began
+}

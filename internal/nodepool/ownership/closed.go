@@ -1,0 +1,70 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"encoding/json"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// Closed is the part of a node's ownership record that says for which NoExecute taints the node is
+// being emptied. It maps pool names and the keys of the taints to the times, in whole seconds, at
+// which the pools closed the node.
+type Closed map[string]map[string]time.Time
+
+// ParseClosed parses the value of the ownership annotation, which may be arbitrary. It omits times
+// that cannot be read, so that the pool closes the node again.
+func ParseClosed(text string) Closed {
+	var stored map[string]setting.Stored
+	if text == "" || json.Unmarshal([]byte(text), &stored) != nil {
+		return nil
+	}
+	var c Closed
+	for pool, s := range stored {
+		for key, since := range closedOf(&s) {
+			c = c.With(pool, key, since)
+		}
+	}
+	return c
+}
+
+// With adds the time at which the pool closed the node for its NoExecute taint with the given key.
+// c may be nil; the result replaces it.
+func (c Closed) With(pool, key string, since time.Time) Closed {
+	if c == nil {
+		c = Closed{}
+	}
+	if c[pool] == nil {
+		c[pool] = map[string]time.Time{}
+	}
+	c[pool][key] = since.UTC().Truncate(time.Second)
+	return c
+}
+
+// closedOf returns the readable times of a pool, by taint key.
+func closedOf(s *setting.Stored) map[string]time.Time {
+	var times map[string]time.Time
+	for key, text := range s.Closed {
+		since, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			continue
+		}
+		if times == nil {
+			times = map[string]time.Time{}
+		}
+		times[key] = since.UTC().Truncate(time.Second)
+	}
+	return times
+}
+
+// storedTimes is the reverse of closedOf.
+func storedTimes(times map[string]time.Time) map[string]string {
+	texts := make(map[string]string, len(times))
+	for key, since := range times {
+		texts[key] = since.UTC().Format(time.RFC3339)
+	}
+	return texts
+}

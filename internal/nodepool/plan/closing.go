@@ -1,0 +1,197 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
+)
+
+// A NoExecute taint with the eviction WithinBudgets is added in two steps. When it is the node's
+// turn, the node is closed: it gets the closing taint, which has the same key and value and the
+// effect NoSchedule, and the ownership record gets the time. The pods are then evicted, see
+// [DecideEmptying]. When no pod is left that the NoExecute taint would delete, the second step adds
+// it, and removes the closing taint and the time. All of it is in the node, so that any manager can
+// continue.
+
+// TaintBeingPrepared is a NoExecute taint of a pool for which a node is being emptied.
+type TaintBeingPrepared struct {
+	Pool  string
+	Taint corev1.Taint
+	// Since is the time at which the pool closed the node.
+	Since time.Time
+}
+
+// evictsWithinBudgets reports whether the taint of a pool's spec evicts pods within their budgets.
+func evictsWithinBudgets(t *tidekeeperv1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoExecute && t.Eviction == tidekeeperv1.TaintEvictionWithinBudgets
+}
+
+// EvictsWithinBudgets reports whether a taint of the pool's spec evicts pods within their
+// PodDisruptionBudgets.
+func EvictsWithinBudgets(pool *tidekeeperv1.NodePool) bool {
+	for i := range pool.Spec.Taints {
+		if evictsWithinBudgets(&pool.Spec.Taints[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWithinBudgets reports whether the key is that of a NoExecute taint in the pool's spec with the
+// eviction WithinBudgets.
+func isWithinBudgets(pool *tidekeeperv1.NodePool, key setting.Key) bool {
+	for i := range pool.Spec.Taints {
+		if t := &pool.Spec.Taints[i]; evictsWithinBudgets(t) && setting.TaintKey(t.Key, t.Effect) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// closingTaints yields the closing taints that the pool's spec implies. It omits a taint whose key
+// is in the spec with the effect NoSchedule, because that taint closes the node.
+func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
+	return func(yield func(corev1.Taint) bool) {
+		own := sets.New[string]()
+		for _, t := range pool.Spec.Taints {
+			if t.Effect == corev1.TaintEffectNoSchedule {
+				own.Insert(t.Key)
+			}
+		}
+		for i := range pool.Spec.Taints {
+			t := &pool.Spec.Taints[i]
+			if evictsWithinBudgets(t) && !own.Has(t.Key) &&
+				!yield(corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: corev1.TaintEffectNoSchedule}) {
+				return
+			}
+		}
+	}
+}
+
+// WantedKeys returns the keys that the pool may put on nodes: the keys of its spec, and the keys of
+// the closing taints that the spec implies.
+func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
+	keys := sets.New[setting.Key]()
+	for key := range setting.Desired(pool) {
+		keys.Insert(key)
+	}
+	for t := range closingTaints(pool) {
+		keys.Insert(setting.TaintKey(t.Key, t.Effect))
+	}
+	return keys
+}
+
+// step is the next step towards a NoExecute taint with the eviction WithinBudgets.
+type step int
+
+const (
+	// stepNone means that the node has the taint, or that nothing can be done yet.
+	stepNone step = iota
+	// stepWait means that the node waits for its turn.
+	stepWait
+	// stepClose means that it is the node's turn, and that the node is closed now.
+	stepClose
+	// stepEmpty means that the node is closed and is being emptied.
+	stepEmpty
+	// stepTaint means that the node has been emptied, and gets the taint now.
+	stepTaint
+)
+
+// stepOf returns the next step for a NoExecute taint with the eviction WithinBudgets. closed is true
+// if the node is closed for the taint after this step, and since is the time at which it was closed.
+func (p *planner) stepOf(key setting.Key, w winner) (next step, since time.Time, closed bool) {
+	pool := w.Pool.Name
+	if actual, exists := p.has(key); exists && actual == w.value {
+		return stepNone, time.Time{}, false
+	}
+	mayManage := IsActive(w.Pool) && setting.Manages(w.Pool, key) &&
+		(setting.Manages(w.Pool, key.NoSchedule()) || !WantedKeys(w.Pool).Has(key.NoSchedule()))
+	since, closed = p.closed[pool][key.TaintKey()]
+	switch {
+	case !mayManage, p.frozen.Has(pool), p.leftOut.Has(pool):
+		return stepNone, since, closed
+	case w.Emptied && (closed || w.MayEvict):
+		return stepTaint, time.Time{}, false
+	case closed:
+		return stepEmpty, since, true
+	case w.MayEvict:
+		return stepClose, w.TurnAt, true
+	default:
+		return stepWait, time.Time{}, false
+	}
+}
+
+// close makes the closing taints of a node that is being emptied settings like any other. A pool
+// that asks for the same key in its spec takes precedence, since its taint closes the node, too.
+func (p *planner) close(winners map[setting.Key]winner) {
+	for pool := range p.frozen {
+		for key, since := range p.closed[pool] {
+			p.plan.Closed = p.plan.Closed.With(pool, key, since)
+		}
+	}
+	for key, w := range maps.Clone(winners) {
+		if !key.IsNoExecute() || !isWithinBudgets(w.Pool, key) {
+			continue
+		}
+		next, since, closed := p.stepOf(key, w)
+		if !closed {
+			continue
+		}
+		p.plan.Closed = p.plan.Closed.With(w.Pool.Name, key.TaintKey(), since)
+		closing := key.NoSchedule()
+		if _, taken := winners[closing]; !taken {
+			winners[closing] = winner{PoolOnNode: w.PoolOnNode, value: w.value, closing: true}
+		}
+		if _, exists := p.has(closing); exists && next == stepEmpty {
+			p.plan.Emptying = append(p.plan.Emptying, beingPrepared(key, w, since))
+		}
+	}
+}
+
+func beingPrepared(key setting.Key, w winner, since time.Time) TaintBeingPrepared {
+	return TaintBeingPrepared{
+		Pool: w.Pool.Name, Since: since,
+		Taint: corev1.Taint{Key: key.TaintKey(), Value: w.value, Effect: corev1.TaintEffectNoExecute},
+	}
+}
+
+// writeWithinBudgets decides about a NoExecute taint with the eviction WithinBudgets that the node
+// does not have, and that the pool may manage.
+func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
+	pool := w.Pool.Name
+	switch next, _, _ := p.stepOf(key, w); next {
+	case stepTaint:
+		p.set(key, w)
+		p.plan.Emptied = append(p.plan.Emptied, beingPrepared(key, w, p.closed[pool][key.TaintKey()]))
+		return
+	case stepWait:
+		p.plan.EvictionPending = append(p.plan.EvictionPending, pool)
+	case stepClose:
+		p.plan.Evicting = append(p.plan.Evicting, pool)
+	default:
+	}
+	p.plan.Outdated = append(p.plan.Outdated, pool)
+	p.pending[key] = pool
+	p.keepOwnership(key)
+}
+
+// keepsForeign reports whether a closing taint is left out because another client has a taint with
+// the same key and effect on the node. That taint closes the node, too, although for other pods.
+func (p *planner) keepsForeign(key setting.Key, w winner) bool {
+	actual, exists := p.has(key)
+	return w.closing && exists && actual != w.value && !p.recorded.Owns(key, actual)
+}
+
+func compareTaints(a, b TaintBeingPrepared) int {
+	return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Taint.Key, b.Taint.Key))
+}

@@ -1,0 +1,300 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+)
+
+const (
+	// maxEvictions is the maximum number of pods of a node that are evicted in a row, so that
+	// other nodes get their turn.
+	maxEvictions = 16
+	// firstEvictionRetry is the delay before a refused eviction is tried again for the first time.
+	firstEvictionRetry = time.Second
+	// arrivalDelay is the age at which a pod is evicted that came after the node was closed. The
+	// scheduler places no such pod, so another client does, and may do so again.
+	arrivalDelay = time.Minute
+	// evictedFor is the time for which a pod counts as evicted although the cache does not show
+	// its deletion.
+	evictedFor = time.Minute
+	// emptyingInterval is the interval at which a node that is being emptied is looked at even
+	// without an event.
+	emptyingInterval = 5 * time.Second
+)
+
+// EvictionAttempts is what a process has tried on a node that is being emptied.
+type EvictionAttempts struct {
+	// Tried maps pods to the time at which their eviction was last tried.
+	Tried map[types.UID]time.Time
+	// Accepted maps pods to the time at which the API server accepted their eviction.
+	Accepted map[types.UID]time.Time
+	// Refused has the refusals of the groups of pods of which no eviction has been accepted since,
+	// see [EvictionGroup].
+	Refused map[types.UID]RefusedEviction
+}
+
+// RefusedEviction is the last refused eviction of a group of pods.
+type RefusedEviction struct {
+	// Reason is why the eviction was refused.
+	Reason string
+	// Since is the time of the first refusal since an eviction was accepted, At that of the last.
+	Since, At time.Time
+}
+
+// EvictionGroup returns the UID that the pods of a controller have in common, which usually have the
+// same PodDisruptionBudget. A pod without a controller is a group of its own.
+func EvictionGroup(pod *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return owner.UID
+	}
+	return pod.UID
+}
+
+// EmptyingInput holds the facts that [DecideEmptying] depends on.
+type EmptyingInput struct {
+	// Taints lists the taints for which the node is being emptied, at least one.
+	Taints []TaintBeingPrepared
+	// NodeTaints lists the taints that the node has now.
+	NodeTaints []corev1.Taint
+	// Pods lists the pods that are bound to the node.
+	Pods     []*corev1.Pod
+	Attempts *EvictionAttempts
+	// MinDuration is the minimum time for which a node stays closed.
+	MinDuration time.Duration
+}
+
+// EmptyingPlan is the result of [DecideEmptying].
+type EmptyingPlan struct {
+	// Evict lists the pods to evict now, in this order. Once an eviction is refused, the rest of
+	// the pod's group must be left out.
+	Evict []*corev1.Pod
+	// Left is the number of pods that still have to leave.
+	Left int
+	// Emptied is true if the taints would delete no pod but those that are being deleted.
+	Emptied bool
+	// Stays is the pod that most likely keeps the node from being emptied, and StaysBecause is
+	// why. Both are empty if all pods will leave by themselves, or will be evicted in time.
+	Stays, StaysBecause string
+	// Again is the time after which to decide again even without an event.
+	Again time.Duration
+}
+
+// DecideEmptying decides which pods to evict from a node that is closed for NoExecute taints, so
+// that the taints delete no pod past its PodDisruptionBudgets when they are added.
+//
+//   - A pod that tolerates the taints for good stays. A pod that tolerates a taint for some seconds
+//     is evicted as long after the node was closed.
+//   - Static pods are left alone: the kubelet, not the API server, decides about them.
+//   - Pods of DaemonSets go last, as other pods may need them. So do pods that the scheduler would
+//     place on the node again, because they tolerate all taints that the node has now. As soon as
+//     these are being deleted, the node counts as emptied, so that the taints keep their successors
+//     away. A successor that comes nevertheless is never evicted, since that could go on forever: a
+//     DaemonSet's is left to the taints, any other keeps the node from being emptied.
+//   - An eviction that was refused is tried again, later each time. Namespaces take turns.
+func DecideEmptying(in EmptyingInput, now time.Time) EmptyingPlan {
+	e := emptying{EmptyingInput: in, now: now}
+	for _, t := range in.Taints {
+		if t.Since.After(e.closed) {
+			e.closed = t.Since
+		}
+	}
+	for _, pod := range in.Pods {
+		e.sort(pod)
+	}
+	e.plan.Left += len(e.due) + len(e.last)
+	switch minimum := e.closed.Add(in.MinDuration); {
+	case e.plan.Left > len(e.last):
+	case Within(e.closed, in.MinDuration, now):
+		e.wake(minimum)
+	case len(e.last) > 0:
+		e.due, e.last = e.last, nil
+	default:
+		e.plan.Emptied = true
+	}
+	e.choose()
+	e.blame()
+	if e.plan.Left > 0 {
+		e.wake(now.Add(emptyingInterval))
+	}
+	return e.plan
+}
+
+// emptying holds the intermediate state of [DecideEmptying].
+type emptying struct {
+	EmptyingInput
+	now time.Time
+	// closed is the latest time at which the node was closed.
+	closed time.Time
+	// due lists the pods that may be evicted now, last those that may be once no other pod is left.
+	due, last []*corev1.Pod
+	// leaving is the pod that has been due to end for longest. stuck is a pod that must not be
+	// evicted although stuckBecause would delete it.
+	leaving, stuck *corev1.Pod
+	stuckBecause   *TaintBeingPrepared
+	plan           EmptyingPlan
+}
+
+// sort decides what to do about a single pod.
+func (e *emptying) sort(pod *corev1.Pod) {
+	because, due := e.dueAt(pod)
+	if because == nil || isStatic(pod) {
+		return
+	}
+	ofDaemonSet, returns := isOfDaemonSet(pod), e.returns(pod)
+	arrived := pod.CreationTimestamp.After(because.Since)
+	switch leaving := pod.DeletionTimestamp != nil || e.evicted(pod); {
+	case leaving && (ofDaemonSet || returns):
+		// The taints delete no pod that is being deleted, and keep its successor away.
+	case leaving:
+		e.plan.Left++
+		if pod.DeletionTimestamp != nil && (e.leaving == nil || pod.DeletionTimestamp.Before(e.leaving.DeletionTimestamp)) {
+			e.leaving = pod
+		}
+	case arrived && returns && ofDaemonSet:
+	case arrived && returns:
+		e.plan.Left++
+		e.stuck, e.stuckBecause = pod, because
+	case due.After(e.now):
+		e.plan.Left++
+		e.wake(due)
+	case ofDaemonSet || returns:
+		e.last = append(e.last, pod)
+	case arrived && Within(pod.CreationTimestamp.Time, arrivalDelay, e.now):
+		e.plan.Left++
+		e.wake(pod.CreationTimestamp.Add(arrivalDelay))
+	default:
+		e.due = append(e.due, pod)
+	}
+}
+
+// dueAt returns the taint that makes the pod leave first, and the time at which it does. It returns
+// nil if the pod has terminated, or tolerates all taints for good.
+func (e *emptying) dueAt(pod *corev1.Pod) (because *TaintBeingPrepared, due time.Time) {
+	for i := range e.Taints {
+		t := &e.Taints[i]
+		after, evicted := EvictionDelay(pod, []corev1.Taint{t.Taint})
+		if !evicted {
+			continue
+		}
+		at := t.Since.Add(after)
+		if !Within(t.Since, after, e.now) {
+			at = e.now // The time has passed, or it is the time of a wrong clock.
+		}
+		if because == nil || at.Before(due) {
+			because, due = t, at
+		}
+	}
+	return because, due
+}
+
+// evicted reports whether the eviction of the pod was accepted just now.
+func (e *emptying) evicted(pod *corev1.Pod) bool {
+	if e.Attempts == nil {
+		return false
+	}
+	at, accepted := e.Attempts.Accepted[pod.UID]
+	return accepted && Within(at, evictedFor, e.now)
+}
+
+// returns reports whether the scheduler could place the pod's successor on the node.
+func (e *emptying) returns(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(e.NodeTaints, func(t corev1.Taint) bool { return nodes.Blocks(&t, pod.Spec.Tolerations) })
+}
+
+// choose chooses the pods to evict among those that are due. Of a group that was refused, it tries
+// a single pod.
+func (e *emptying) choose() {
+	if e.Attempts == nil {
+		return
+	}
+	slices.SortFunc(e.due, func(a, b *corev1.Pod) int {
+		return cmp.Or(e.Attempts.Tried[a.UID].Compare(e.Attempts.Tried[b.UID]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	type candidate struct {
+		pod  *corev1.Pod
+		rank int // the position within the namespace
+	}
+	var candidates []candidate
+	ranks, groups := map[string]int{}, map[types.UID]bool{}
+	for _, pod := range e.due {
+		group := EvictionGroup(pod)
+		if refused, was := e.Attempts.Refused[group]; was {
+			retry := pods.EvictionRetry(refused.At.Sub(refused.Since), firstEvictionRetry)
+			if groups[group] {
+				continue
+			}
+			groups[group] = true
+			if Within(refused.At, retry, e.now) {
+				e.wake(refused.At.Add(retry))
+				continue
+			}
+		}
+		candidates = append(candidates, candidate{pod, ranks[pod.Namespace]})
+		ranks[pod.Namespace]++
+	}
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.rank, b.rank) })
+	for i, c := range candidates {
+		if i == maxEvictions {
+			e.wake(e.now)
+			break
+		}
+		e.plan.Evict = append(e.plan.Evict, c.pod)
+	}
+}
+
+// blame sets the pod that keeps the node from being emptied: first one whose eviction is refused.
+func (e *emptying) blame() {
+	var since time.Time
+	for _, pod := range e.due {
+		if e.Attempts == nil {
+			break
+		}
+		refused, was := e.Attempts.Refused[EvictionGroup(pod)]
+		// The order does not depend on the latest attempt, so that the same pod is named each time.
+		if was && (e.plan.Stays == "" || cmp.Or(refused.Since.Compare(since), cmp.Compare(podName(pod), e.plan.Stays)) < 0) {
+			since, e.plan.Stays, e.plan.StaysBecause = refused.Since, podName(pod), refused.Reason
+		}
+	}
+	switch {
+	case e.plan.Stays != "":
+	case e.stuck != nil:
+		e.plan.Stays = podName(e.stuck)
+		e.plan.StaysBecause = fmt.Sprintf("it would come back, as it tolerates the taints of the closed node, and not %s: let it tolerate both or neither", e.stuckBecause.Taint.ToString())
+	case e.leaving != nil && e.leaving.DeletionTimestamp.Time.Before(e.now):
+		e.plan.Stays = podName(e.leaving)
+		e.plan.StaysBecause = "it is deleted, its grace period is over, and it is still there: it has a finalizer, or the kubelet of the node does not work"
+	}
+}
+
+// wake makes Again at most the time until the given time.
+func (e *emptying) wake(at time.Time) {
+	wait := max(at.Sub(e.now), time.Second)
+	if e.plan.Again == 0 || wait < e.plan.Again {
+		e.plan.Again = wait
+	}
+}
+
+func podName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func isOfDaemonSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+// isStatic reports whether the pod is the mirror of a static pod.
+func isStatic(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "Node"
+}

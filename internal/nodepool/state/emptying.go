@@ -1,0 +1,168 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+)
+
+// EmptyingProgress is what the last look at a node that is being emptied within budgets has shown.
+type EmptyingProgress struct {
+	// Left is the number of pods that still have to leave.
+	Left int
+	// Pod is the namespace and name of a pod that stays, and Because is why. Both are empty if all
+	// pods leave by themselves.
+	Pod, Because string
+	// BlockedSince is the time since which no pod has left, or zero if the node does not count as
+	// blocked.
+	BlockedSince time.Time
+}
+
+// Emptying is the part of the model about nodes that are being emptied within budgets.
+type Emptying struct{ *guarded }
+
+// Taints returns the taints for which a node is closed and is being emptied.
+func (e Emptying) Taints(name string) []plan.TaintBeingPrepared {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := e.graph.nodes[name]; n != nil {
+		return n.summary.Emptying
+	}
+	return nil
+}
+
+// Nodes returns the sorted names of all nodes that are being emptied.
+func (e Emptying) Nodes() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := sets.New[string]()
+	for _, p := range e.graph.pools {
+		all = all.Union(p.emptying)
+	}
+	return sets.List(all)
+}
+
+// AllowTaints permits the pool to add its NoExecute taints with the eviction WithinBudgets to a
+// node, because the node has been emptied for them. It does nothing if the node is no longer being
+// emptied for the pool.
+func (e Emptying) AllowTaints(pool, name string) Dirty {
+	return e.change(func(g *graph) {
+		p, n := g.pools[pool], g.nodes[name]
+		if p != nil && n != nil && p.emptying.Has(name) && !p.turns.emptied.Has(name) {
+			p.turns.emptied.Insert(name)
+			g.planNode(n)
+		}
+	})
+}
+
+// WithdrawTaints revokes all pools' permissions to add NoExecute taints to a node, because pods were
+// found on it that the taints would delete. The node has to be looked at again.
+func (e Emptying) WithdrawTaints(name string) Dirty {
+	return e.change(func(g *graph) {
+		withdraw(g, name)
+		g.dirty.Emptying.Insert(name)
+	})
+}
+
+// Record stores the progress of a node that is being emptied.
+func (e Emptying) Record(name string, progress EmptyingProgress) Dirty {
+	return e.change(func(g *graph) {
+		n := g.nodes[name]
+		if n == nil || n.emptying == progress {
+			return
+		}
+		n.emptying = progress
+		for _, p := range n.pools {
+			if p.emptying.Has(name) {
+				g.dirty.Pools.Insert(p.object.Name)
+			}
+		}
+	})
+}
+
+// emptyingChanged queues a node that is being emptied, because its pods have changed.
+func (g *graph) emptyingChanged(n *node) {
+	if len(n.summary.Emptying) > 0 {
+		g.dirty.Emptying.Insert(n.name)
+	}
+}
+
+// emptyingPlanned updates the pools after a node was planned again.
+func (g *graph) emptyingPlanned(n *node, before []plan.TaintBeingPrepared) {
+	if len(before) == 0 && len(n.summary.Emptying) == 0 {
+		return
+	}
+	g.dirty.Emptying.Insert(n.name)
+	if len(n.summary.Emptying) == 0 {
+		n.emptying = EmptyingProgress{}
+	}
+	for _, t := range before {
+		if p := g.pools[t.Pool]; p != nil {
+			p.emptying.Delete(n.name)
+			g.dirty.Pools.Insert(t.Pool)
+		}
+	}
+	for _, t := range n.summary.Emptying {
+		if p := g.pools[t.Pool]; p != nil {
+			p.emptying.Insert(n.name)
+			g.dirty.Pools.Insert(t.Pool)
+		}
+	}
+}
+
+// emptyingTaints returns the taints for which the node is being emptied, and the latest time at
+// which it was closed for one of them.
+func (n *node) emptyingTaints() (taints []corev1.Taint, since time.Time) {
+	for _, t := range n.summary.Emptying {
+		taints = append(taints, t.Taint)
+		if t.Since.After(since) {
+			since = t.Since
+		}
+	}
+	return taints, since
+}
+
+// reportEmptying fills in the snapshot's fields about the pool's nodes that are being emptied.
+func (p *pool) reportEmptying(nodes map[string]*node, v *PoolSnapshot) {
+	v.Emptying = len(p.emptying)
+	for _, name := range sets.List(p.emptying) {
+		progress := nodes[name].emptying
+		if progress.BlockedSince.IsZero() {
+			continue
+		}
+		v.Blocked++
+		since := metav1.NewTime(progress.BlockedSince.Truncate(time.Second))
+		if v.LongestBlocked == nil || since.Before(&v.LongestBlocked.Since) {
+			v.LongestBlocked = &tidekeeperv1.BlockedNode{
+				Node: name, Since: since, Pods: int32(progress.Left), Pod: progress.Pod, Message: progress.Because,
+			}
+		}
+	}
+}
+
+// sinceLastEviction returns the latest time at which pods of the node began to be evicted by a pool,
+// or zero. A taint that was added after the node had been emptied counts only if affected reports
+// that it evicts pods nevertheless.
+func (n *node) sinceLastEviction(affected func([]corev1.Taint) bool) time.Time {
+	taints := slices.DeleteFunc(n.evictingTaints(), func(on corev1.Taint) bool {
+		gentle := !slices.ContainsFunc(n.pools, func(p *pool) bool {
+			t := plan.TaintOf(p.object, &on)
+			return t != nil && t.Eviction != tidekeeperv1.TaintEvictionWithinBudgets
+		})
+		return gentle && !affected([]corev1.Taint{on})
+	})
+	last := plan.LatestTaint(taints)
+	if _, since := n.emptyingTaints(); since.After(last) {
+		return since
+	}
+	return last
+}

@@ -1,0 +1,138 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+func newReplay() *cobra.Command {
+	var f exploreFlags
+	cmd := &cobra.Command{
+		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
+		Short: "Play a finding of 'sandbox explore' or 'sandbox fuzz' again",
+		Long: `Play a finding of 'sandbox explore' or 'sandbox fuzz' again: with the same operator, or with another,
+such as a version with the mistake fixed. Relative paths in the finding, such as those of the operator
+and of the installed manifests, are relative to the working directory. Flags that are not given are as
+they were when it was found.
+
+It learns from undisturbed runs first, as each installation has other certificates, ports and names.
+
+It ends with exit code 0 if the operator survives, and 2 if the finding comes again or, which it says,
+another problem comes.`,
+		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
+  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed`,
+		Args: atLeastOne("the file of a finding"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilHangup(cmd.Context())
+			defer stop()
+			return runReplay(ctx, cmd, f, args)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	addJudging(cmd, &f)
+	return cmd
+}
+
+// asFound returns the flags of a replay: the given flags, and for all others the values with which
+// the finding was made.
+func (f exploreFlags) asFound(given *pflag.FlagSet, found results.Flags) exploreFlags {
+	for name, flag := range map[string]struct {
+		value *time.Duration
+		found time.Duration
+	}{
+		"quiet": {&f.quiet, found.Quiet.Duration}, "settle": {&f.settle, found.Settle.Duration},
+		"patience": {&f.patience, found.Patience.Duration}, "hold": {&f.hold, found.Hold.Duration},
+	} {
+		if flag.found > 0 && !given.Changed(name) {
+			*flag.value = flag.found
+		}
+	}
+	if !given.Changed("fail-on-log") {
+		f.failOnLog = found.FailOnLog
+	}
+	return f
+}
+
+func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []string) error {
+	if fuzz.IsFinding(args[0]) {
+		return replayFuzz(ctx, cmd, f, args[0], args[1:])
+	}
+	finding, err := explore.Tool.ReadFinding(args[0])
+	if err != nil {
+		return err
+	}
+	program, err := finding.Place(args[1:], finding.Workload.Install)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	e, err := f.asFound(cmd.Flags(), finding.Flags).explorer(finding.Workload, program)
+	if err != nil {
+		return err
+	}
+	e.Testbeds.Dir = os.TempDir()
+	defer e.Testbeds.Close()
+	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if again == nil {
+		return tellGone(cmd, "fault")
+	}
+	return tellAgain(cmd, explore.Tool, again, finding.Same(again), args[0])
+}
+
+// replayFuzz replays a finding of fuzz from a file.
+func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file string, program []string) error {
+	finding, err := fuzz.Tool.ReadFinding(file)
+	if err != nil {
+		return err
+	}
+	if program, err = finding.Place(program, finding.Install); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	fuzzer, err := f.asFound(cmd.Flags(), finding.Flags).fuzzer(finding.Workload(), program)
+	if err != nil {
+		return err
+	}
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
+	fuzzer.Testbeds.Dir = os.TempDir()
+	defer fuzzer.Testbeds.Close()
+	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if again == nil {
+		return tellGone(cmd, finding.What())
+	}
+	return tellAgain(cmd, fuzz.Tool, again, finding.Same(again), file)
+}
+
+// tellGone reports that a replay has found nothing. The given subject names the fault or edit that
+// the operator has survived.
+func tellGone(cmd *cobra.Command, subject string) error {
+	fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
+	return nil
+}
+
+// tellAgain reports what a replay of the finding in a file has found, and returns the exit code as
+// an error. If `same` is false, it is another problem than the finding.
+func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], again F, same bool, file string) error {
+	tool.TextOf(cmd.OutOrStdout(), again, filepath.Dir(file))
+	if !same {
+		fmt.Fprintf(cmd.OutOrStdout(), "This is another problem than that in %s.\n", file)
+	}
+	return errFound
+}

@@ -1,0 +1,97 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+// TestFindingCarriesFlags checks that a finding's file has all flags on which a replay depends.
+func TestFindingCarriesFlags(t *testing.T) {
+	w := &workload.Workload{HostNetwork: true, ServiceAccount: "shop/operator", Steps: []workload.Step{{Run: "true"}}}
+	if err := w.Compile(); err != nil {
+		t.Fatal(err)
+	}
+	e := &Explorer{
+		Testbeds: &testbed.Maker{Setup: lab.Setup{Workload: w, Command: []string{"./operator"}}, FailOnLog: regexp.MustCompile("ERROR")}, Workload: w,
+		Limits: testbed.Limits{Quiet: time.Second, Settle: 2 * time.Minute, Patience: 3 * time.Second}, Hold: 4 * time.Second,
+	}
+	missing := judge.Problem{Oracle: judge.OtherState, Step: 1, Lines: []string{"secrets default/a: it is missing"}}
+	f := e.subject().newFinding(&faults.Fault{Kind: "Restart", Step: 1, Until: 1}, &judge.Outcome{Problems: []judge.Problem{missing}}, nil)
+	dir := t.TempDir()
+	book, err := Tool.Open(dir, results.About{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer book.Close()
+	if err := book.Found(f); err != nil {
+		t.Fatal(err)
+	}
+	read, err := Tool.ReadFinding(filepath.Join(dir, results.File(f)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := results.Flags{FailOnLog: "ERROR"}
+	want.Quiet.Duration, want.Settle.Duration, want.Patience.Duration, want.Hold.Duration = time.Second, 2*time.Minute, 3*time.Second, 4*time.Second
+	if read.Flags != want || !read.Workload.HostNetwork || read.Workload.ServiceAccount != "shop/operator" {
+		t.Errorf("%+v, host network: %t, account %s", read.Flags, read.Workload.HostNetwork, read.Workload.ServiceAccount)
+	}
+}
+
+// TestPossible checks that a fault that needs two processes is refused where only one can run, with
+// what to do instead.
+func TestPossible(t *testing.T) {
+	pause, crash := &faults.Fault{Kind: "Pause", Step: 1}, &faults.Fault{Kind: "CrashAfter", Step: 1}
+	for _, tc := range []struct {
+		name         string
+		fault        *faults.Fault
+		alone, asked bool
+		says         string
+	}{
+		{name: "without a fault", alone: true},
+		{name: "a crash", fault: crash, alone: true, asked: true},
+		{name: "networks of their own", fault: pause},
+		{name: "--host-network", fault: pause, alone: true, asked: true, says: "play it without --host-network"},
+		{name: "a machine without namespaces", fault: pause, alone: true, says: "permit user namespaces on this machine"},
+	} {
+		err := (&Finding{Fault: tc.fault}).possible(tc.alone, tc.asked)
+		if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
+		}
+	}
+}
+
+// TestSame checks that a replay tells the finding from another problem with the same fault.
+func TestSame(t *testing.T) {
+	finding := func(oracle judge.Oracle, lines ...string) *Finding {
+		return &Finding{Problems: []judge.Problem{{Oracle: oracle, Lines: lines}}}
+	}
+	const missing, other = "secrets default/a: it is missing", "secrets default/b: it is missing"
+	found := finding(judge.OtherState, missing)
+	for _, tc := range []struct {
+		name  string
+		again *Finding
+		same  bool
+	}{
+		{"the same", found, true},
+		{"the same, and more", finding(judge.OtherState, other, missing), true},
+		{"another object", finding(judge.OtherState, other), false},
+		{"another oracle", finding(judge.OtherCounts, missing), false},
+	} {
+		if got := found.Same(tc.again); got != tc.same {
+			t.Errorf("%s: %t", tc.name, got)
+		}
+	}
+}

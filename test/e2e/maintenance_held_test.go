@@ -1,0 +1,118 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// TestMaintenance_HeldBack checks that no drain begins while a NodeMaintenance is suspended or no window
+// is open; that a Freeze holds back a drain that has begun, without using up its time; and that the
+// drain goes on after the Freeze, although the window has closed, while no other drain begins.
+func TestMaintenance_HeldBack(t *testing.T) {
+	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(36 * time.Hour)
+	clock := framework.NewStandingClock(t, noon)
+	cluster.WithClocks(t).StartManager(t, maintaining, clock.Flag())
+	audit := cluster.Audit(t, "tidekeeper/")
+	names := addMembers(t, "held", 2)
+	d := onPool("held", "held", 1)
+	d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	cluster.Apply(t, d)
+	eventuallyReady(t, d)
+	budget := minAvailableOf(d, intstr.FromInt32(1))
+	cluster.Apply(t, budget)
+	on := nodeOf(t, d)
+	m := maintenanceOf("held", "")
+	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: names}
+	m.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "0 22 * * *", DurationSeconds: 3600}}
+	m.Spec.DrainTimeoutSeconds = 600
+	m.Spec.Suspend = true
+	cluster.Apply(t, m)
+	waits := func(reason, message string) {
+		t.Helper()
+		eventuallyMaintained(t, m, "waits: "+reason, func(m *tidekeeperv1.NodeMaintenance) error {
+			if !strings.Contains(fmt.Sprint(m.Status.Conditions), message) {
+				return fmt.Errorf("%+v", m.Status.Conditions)
+			}
+			return errors.Join(framework.ReadyIs(m.Status.Conditions, m.Generation, reason), diff(0, len(m.Status.Nodes)))
+		})
+	}
+	waits(tidekeeperv1.ReasonSuspended, "no drain begins")
+	cluster.Change(t, m, func() { m.Spec.Suspend = false })
+	waits(tidekeeperv1.ReasonWindowClosed, "opens at "+noon.Add(10*time.Hour).Format(time.RFC3339))
+	withoutTrace(t, names)
+
+	// The nodes are drained in the order of their names, one at a time. The pod may be on either.
+	clock.Set(t, noon.Add(10*time.Hour))
+	if on == names[1] {
+		handBack(t, m, names[0])
+	}
+	reasonOf := func(reason string) {
+		t.Helper()
+		eventuallyMaintained(t, m, "drains "+on+": "+reason, func(m *tidekeeperv1.NodeMaintenance) error {
+			return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff(reason, m.Status.Nodes[on].Reason))
+		})
+	}
+	reasonOf("Budget")
+	f := freeze("held")
+	f.Spec.Until = metav1.Time{Time: noon.Add(20 * time.Hour)}
+	cluster.Apply(t, f)
+	reasonOf(tidekeeperv1.ReasonFrozen)
+	audit.Requests(t)
+	cluster.Delete(t, budget)
+	looks := 0
+	framework.Eventually(t, "the pods of "+on+" have been looked at three times since", func() error {
+		for _, r := range audit.Requests(t) {
+			switch {
+			case r.Subresource == "eviction":
+				t.Errorf("during the Freeze: %s", r)
+			case r.Verb == "list" && r.Resource == "pods" && strings.Contains(r.URI, "spec.nodeName%3D"+on):
+				looks++
+			}
+		}
+		if looks < 3 {
+			return fmt.Errorf("%d times", looks)
+		}
+		return nil
+	})
+	clock.Set(t, noon.Add(13*time.Hour))
+	cluster.Delete(t, f)
+	handBack(t, m, on)
+	if on == names[0] {
+		eventuallyMaintained(t, m, "waits for the next window", func(m *tidekeeperv1.NodeMaintenance) error {
+			return errors.Join(framework.ReadyIs(m.Status.Conditions, m.Generation, tidekeeperv1.ReasonWindowClosed), diff(1, len(m.Status.Nodes)))
+		})
+		clock.Set(t, noon.Add(34*time.Hour))
+		handBack(t, m, names[1])
+	}
+	eventuallyMaintained(t, m, "is complete", isComplete)
+	withoutTrace(t, names)
+}
+
+// handBack waits until a node is drained, and ends its maintenance.
+func handBack(t *testing.T, m *tidekeeperv1.NodeMaintenance, name string) {
+	t.Helper()
+	eventuallyMaintained(t, m, "has drained "+name, func(m *tidekeeperv1.NodeMaintenance) error {
+		if !m.Status.Nodes[name].Marked {
+			return fmt.Errorf("%+v", m.Status.Nodes[name])
+		}
+		return nil
+	})
+	node := framework.Node(name)
+	cluster.Refresh(t, node)
+	cluster.Change(t, node, func() { delete(node.Annotations, tidekeeperv1.DrainedForMaintenanceAnnotation) })
+	eventuallyMaintained(t, m, "has "+name+" back", inPhase(name, tidekeeperv1.NodeDone))
+}
