@@ -57,7 +57,7 @@ type drainReconciler struct {
 
 // Reconcile implements [ctrl.TypedReconciler].
 func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	of, watched := r.drains.of(request.Name)
+	of, watched := r.drains.look(request.Name)
 	if !watched {
 		return ctrl.Result{}, nil
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,6 +23,8 @@ import (
 // drains holds what is known about the pods of nodes that are being drained or are returning. It is
 // lost with the process, and found out again.
 type drains struct {
+	clock clock.PassiveClock
+
 	mu     sync.Mutex
 	byNode map[string]*drainOf
 }
@@ -34,6 +37,8 @@ type drainOf struct {
 	start time.Time
 	// moving is true if pods may be moved.
 	moving bool
+	// looked is the time at which the pods were last listed.
+	looked time.Time
 	// state is the last known state of the pods; nil if it is not known yet.
 	state *decision.Drain
 	// refused contains the evictions that were refused, and attempts their numbers, by the pod's UID.
@@ -41,7 +46,7 @@ type drainOf struct {
 	attempts map[types.UID]int
 }
 
-func newDrains() *drains { return &drains{byNode: map[string]*drainOf{}} }
+func newDrains(c clock.PassiveClock) *drains { return &drains{clock: c, byNode: map[string]*drainOf{}} }
 
 // watch sets the nodes of a NodeMaintenance whose pods are to be looked at, and those whose pods are
 // to be moved. It returns the nodes that have to be looked at now.
@@ -92,14 +97,16 @@ func (d *drains) states(maintenance string) map[string]decision.Drain {
 	return states
 }
 
-// of returns a copy of what is known about the pods of a node; false if they are not looked at.
-func (d *drains) of(node string) (drainOf, bool) {
+// look records that the pods of a node are listed now, and returns a copy of what is known about them;
+// false if they are not looked at.
+func (d *drains) look(node string) (drainOf, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of := d.byNode[node]
 	if of == nil {
 		return drainOf{}, false
 	}
+	of.looked = d.clock.Now()
 	copied := *of
 	copied.refused = map[types.UID]moves.Refused{}
 	for uid, r := range of.refused {
@@ -160,16 +167,33 @@ func (d *drains) accept(node string, pod types.UID) {
 	}
 }
 
+// lookPause is the time for which the pods of a node are not listed again, however many of them change.
+// Tenants decide how many pods a node has, and how often they change.
+const lookPause = time.Second
+
 // enqueue queues the node of a pod if its pods are looked at.
 func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
 		return
 	}
-	d.mu.Lock()
-	watched := d.byNode[pod.Spec.NodeName] != nil
-	d.mu.Unlock()
-	if watched {
-		queue.Add(requestFor(pod.Spec.NodeName))
+	if pause, watched := d.pause(pod.Spec.NodeName); watched {
+		queue.AddAfter(requestFor(pod.Spec.NodeName), pause)
 	}
+}
+
+// pause returns the time after which the pods of a node may be listed again; false if they are not
+// looked at.
+func (d *drains) pause(node string) (time.Duration, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.byNode[node]
+	if of == nil {
+		return 0, false
+	}
+	since := d.clock.Now().Sub(of.looked)
+	if since < 0 || since >= lookPause {
+		return 0, true
+	}
+	return lookPause - since, true
 }

@@ -39,7 +39,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	if err != nil {
 		return fmt.Errorf("node maintenance: register metrics: %w", err)
 	}
-	known := newDrains()
+	known := newDrains(c)
 	freezes := freeze.NewReader(mgr, c)
 	wakeups := wakeup.New[reconcile.Request](c)
 	drainWakeups := wakeup.New[reconcile.Request](c)

@@ -71,23 +71,9 @@ func TestMaintenance_HeldBack(t *testing.T) {
 	f.Spec.Until = metav1.Time{Time: noon.Add(20 * time.Hour)}
 	cluster.Apply(t, f)
 	reasonOf(tidekeeperv1.ReasonFrozen)
-	audit.Requests(t)
+	awaitLooks(t, audit, on, 0) // Reads the log up to here.
 	cluster.Delete(t, budget)
-	looks := 0
-	framework.Eventually(t, "the pods of "+on+" have been looked at three times since", func() error {
-		for _, r := range audit.Requests(t) {
-			switch {
-			case r.Subresource == "eviction":
-				t.Errorf("during the Freeze: %s", r)
-			case r.Verb == "list" && r.Resource == "pods" && strings.Contains(r.URI, "spec.nodeName%3D"+on):
-				looks++
-			}
-		}
-		if looks < 3 {
-			return fmt.Errorf("%d times", looks)
-		}
-		return nil
-	})
+	awaitLooks(t, audit, on, 3)
 	clock.Set(t, noon.Add(13*time.Hour))
 	cluster.Delete(t, f)
 	handBack(t, m, on)
@@ -115,4 +101,64 @@ func handBack(t *testing.T, m *tidekeeperv1.NodeMaintenance, name string) {
 	cluster.Refresh(t, node)
 	cluster.Change(t, node, func() { delete(node.Annotations, tidekeeperv1.DrainedForMaintenanceAnnotation) })
 	eventuallyMaintained(t, m, "has "+name+" back", inPhase(name, tidekeeperv1.NodeDone))
+}
+
+// TestMaintenance_StaleNodes checks that no pod is evicted from a node that was uncordoned by hand, while
+// the manager's cache still shows it cordoned, and that the node is released.
+func TestMaintenance_StaleNodes(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, maintaining, "--kubeconfig", proxy.Kubeconfig)
+	audit := cluster.Audit(t, "tidekeeper/")
+	on := addMembers(t, "stale", 1)[0]
+	d := onPool("stale", "stale", 1)
+	d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	cluster.Apply(t, d)
+	eventuallyReady(t, d)
+	budget := minAvailableOf(d, intstr.FromInt32(1))
+	cluster.Apply(t, budget)
+	m := maintenanceOf("stale", "")
+	no := false
+	m.Spec.RequirePlace = &no
+	cluster.Apply(t, m)
+	eventuallyMaintained(t, m, "drains "+on, func(m *tidekeeperv1.NodeMaintenance) error {
+		return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff("Budget", m.Status.Nodes[on].Reason))
+	})
+	proxy.Freeze(t, "match: {resources: [nodes]}")
+	node := framework.Node(on)
+	cluster.Refresh(t, node)
+	cluster.Change(t, node, func() { node.Spec.Unschedulable = false })
+	awaitLooks(t, audit, on, 0) // Reads the log up to here.
+	cluster.Delete(t, budget)
+	eventuallyMaintained(t, m, "has released "+on, inPhase(on, tidekeeperv1.NodeReleased))
+	proxy.Thaw(t)
+	for _, r := range audit.Requests(t) {
+		if r.Subresource == "eviction" {
+			t.Errorf("after the node was uncordoned: %s", r)
+		}
+	}
+	if got := nodeOf(t, d); got != on {
+		t.Errorf("the pod is on %q", got)
+	}
+	withoutTrace(t, []string{on})
+}
+
+// awaitLooks waits until the manager has listed the pods of a node that often since the audit log was
+// last read, and checks that it evicts no pod meanwhile.
+func awaitLooks(t *testing.T, audit *framework.Audit, node string, times int) {
+	t.Helper()
+	looks := 0
+	framework.Eventually(t, "the pods of "+node+" have been looked at", func() error {
+		for _, r := range audit.Requests(t) {
+			switch {
+			case r.Subresource == "eviction" && times > 0:
+				t.Errorf("drains are held back: %s", r)
+			case r.Verb == "list" && r.Resource == "pods" && strings.Contains(r.URI, "spec.nodeName%3D"+node):
+				looks++
+			}
+		}
+		if looks < times {
+			return fmt.Errorf("%d times", looks)
+		}
+		return nil
+	})
 }
