@@ -66,10 +66,9 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		l.Nodes = append(l.Nodes, n.object.Name)
 		for _, p := range n.pods {
 			switch {
-			case ofDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero():
-			case pods.IsReplaced(p.object):
+			case isMoved(p):
 				homeless = append(homeless, p)
-			case reported(p):
+			case !ofDaemonSet(p.object) && p.object.DeletionTimestamp.IsZero() && reported(p):
 				l.Unmanaged++
 			}
 		}
@@ -81,14 +80,19 @@ func (c *Cluster) Lose(names, of []string) Loss {
 			l.AtMost = appendNew(l.AtMost, c.classes.unevaluated(p.class))
 		}
 	}
-	counts, short := map[WithoutPlace]int{}, c.axes.zero()
 	between := newAdmission(c.classes, homeless, lost)
 	defer between.undo()
-	for _, p := range c.placement.place(homeless, sets.New(lost...), between) {
-		if reported(p) {
-			counts[WithoutPlace{Namespace: p.object.Namespace, Workload: pods.WorkloadName(p.object)}]++
-			short.add(p.class.request)
-		}
+	rest := c.placement.place(homeless, sets.New(lost...), between)
+	l.addWithoutPlace(c.axes, slices.DeleteFunc(rest, func(p pod) bool { return !reported(p) }))
+	return l
+}
+
+// addWithoutPlace sets the pods that fit on no node.
+func (l *Loss) addWithoutPlace(a *axes, rest []pod) {
+	counts, short := map[WithoutPlace]int{}, a.zero()
+	for _, p := range rest {
+		counts[WithoutPlace{Namespace: p.object.Namespace, Workload: pods.WorkloadName(p.object)}]++
+		short.add(p.class.request)
 	}
 	for w, count := range counts {
 		w.Pods = count
@@ -98,9 +102,8 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 	})
 	if len(l.WithoutPlace) > 0 {
-		l.Requests = c.axes.list(short, c.axes.positive(short))
+		l.Requests = a.list(short, a.positive(short))
 	}
-	return l
 }
 
 // appendNew appends the elements that the list does not contain yet.
@@ -111,4 +114,9 @@ func appendNew(list, elements []string) []string {
 		}
 	}
 	return list
+}
+
+// isMoved reports whether a pod of a lost node needs another node.
+func isMoved(p pod) bool {
+	return !ofDaemonSet(p.object) && p.object.DeletionTimestamp.IsZero() && pods.IsReplaced(p.object)
 }

@@ -19,7 +19,7 @@ type placement struct {
 	// room holds the resources that remain free after placements, indexed by node number. It is nil
 	// for nodes without placements.
 	room []vector
-	// placed is a test hook that is called after each placement of a pod.
+	// placed is called after each placement of a pod, unless it is nil.
 	placed func(p pod, n *node, left vector)
 }
 

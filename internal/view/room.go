@@ -133,6 +133,56 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 	return losses
 }
 
+// Sequence describes losses of nodes one after the other, and what happens before them.
+type Sequence struct {
+	// Cordoned lists nodes that take no pods.
+	Cordoned []string
+	// Surging is the workload whose rollout has started the additional pods in Surge; "" for none.
+	Surging string
+	Surge   []*corev1.Pod
+	// Steps lists the nodes of each loss.
+	Steps [][]string
+}
+
+// InSequence returns the effects of the losses: pods that found a place after a loss need another one if
+// that node is lost later. The first effect is that of the rollout, if there is one.
+func (r *Room) InSequence(s *Sequence) (losses []PoolLoss) {
+	cluster := r.Cluster
+	if len(s.Cordoned) > 0 {
+		cluster = capacity.New(cordonedNodes(r.Nodes, s.Cordoned), r.Pods)
+	}
+	var loss capacity.Loss
+	if s.Surging != "" {
+		loss, cluster = cluster.Placing(s.Surge)
+		losses = append(losses, PoolLoss{Lost: "rollout of " + s.Surging, Loss: loss})
+	}
+	for i, names := range s.Steps {
+		what := "node " + names[0]
+		if len(names) > 1 {
+			what = plural(len(names), "node")
+		}
+		if i > 0 {
+			what = "then " + what
+		}
+		loss, cluster = cluster.Losing(names)
+		losses = append(losses, PoolLoss{Lost: what, Loss: loss})
+	}
+	return losses
+}
+
+// cordonedNodes returns the nodes, with copies in place of those to cordon.
+func cordonedNodes(nodes []*corev1.Node, names []string) []*corev1.Node {
+	nodes = slices.Clone(nodes)
+	for i, node := range nodes {
+		if slices.Contains(names, node.Name) {
+			copied := *node
+			copied.Spec.Unschedulable = true
+			nodes[i] = &copied
+		}
+	}
+	return nodes
+}
+
 // PendingGroup is a group of similar pending pods, with the result of evaluating each pool for
 // them.
 type PendingGroup struct {

@@ -74,6 +74,13 @@ func TestWrongInput(t *testing.T) {
 		{"no such zone", "loss --zone nope", "", 1, "no node has the label topology.kubernetes.io/zone=nope\n"},
 		{"no such pool to lose", "loss nope", "", 3, "there is no NodePool \"nope\"\n"},
 		{"a node and a pool", "loss input --node input-0", "", 1, "leave out the name of the pool: --node is about nodes of any pool\n"},
+		{"a loss after none", "loss --then input-0", "", 1, "--then, --cordon and --surge need --node: write the nodes that are lost first\n"},
+		{"a node lost twice", "loss --node input-0 --then input-0", "", 1, "--then input-0: node input-0 is lost already\n"},
+		{"no name", "loss --node input-0 --then ,", "", 1, "--then \",\": write names of nodes, separated by commas\n"},
+		{"no such node later", "loss --node input-0 --then nope", "", 3, "there is no Node \"nope\"\n"},
+		{"no such node to cordon", "loss --node input-0 --cordon nope", "", 3, "there is no Node \"nope\"\n"},
+		{"a surge of a StatefulSet", "loss --node input-0 --surge sts/db -n input", "", 1, "--surge sts/db: write deployment/NAME: other workloads start no additional pods on other nodes\n"},
+		{"a surge of none", "loss --node input-0 --surge deployment/nope -n input", "", 3, "there is no Deployment \"nope\" in the namespace \"input\"\n"},
 		{"a node and a zone", "loss --node input-0 --zone a", "", 1, "write either --node or --zone, not both\n"},
 	} {
 		r := tide(t, tc.stdin, "", append([]string{"pools"}, strings.Fields(tc.args)...)...)

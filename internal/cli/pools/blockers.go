@@ -75,7 +75,7 @@ func (o *blockersOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.checkNodes(r); err != nil {
+	if err := checkNodes(r, o.nodes); err != nil {
 		return err
 	}
 	world, err := o.readWorld(ctx, c, r.Nodes)

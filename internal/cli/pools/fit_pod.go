@@ -87,7 +87,7 @@ func (o *fitOptions) object(ctx context.Context, c client.Client, namespace stri
 
 // readLike reads the workload or pod that `like` names as TYPE/NAME.
 func readLike(ctx context.Context, c client.Client, namespace, like string) (*unstructured.Unstructured, error) {
-	kind, name, err := likeKind(like)
+	kind, name, err := likeKind("--like", like)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func readLike(ctx context.Context, c client.Client, namespace, like string) (*un
 	return object, err
 }
 
-// likeKind parses the name of a workload or pod in the form TYPE/NAME.
-func likeKind(text string) (kind schema.GroupVersionKind, name string, err error) {
+// likeKind parses the name of a workload or pod in the form TYPE/NAME, as the value of a flag.
+func likeKind(flag, text string) (kind schema.GroupVersionKind, name string, err error) {
 	resource, name, _ := strings.Cut(text, "/")
 	if name != "" {
 		switch strings.ToLower(resource) {
@@ -115,7 +115,7 @@ func likeKind(text string) (kind schema.GroupVersionKind, name string, err error
 			return k.GroupVersionKind, name, nil
 		}
 	}
-	return kind, "", fmt.Errorf("--like %s: write TYPE/NAME of a workload or a pod, such as deployment/web", text)
+	return kind, "", fmt.Errorf("%s %s: write TYPE/NAME of a workload or a pod, such as deployment/web", flag, text)
 }
 
 // podOf returns the object itself if it is a pod, or a pod made from the workload's template.

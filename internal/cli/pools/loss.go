@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/resources"
@@ -24,12 +25,13 @@ import (
 type lossOptions struct {
 	nodesOptions
 	zones []string
+	sequenceOptions
 }
 
 func newLossCommand(e *cmdutil.Env) *cobra.Command {
 	o := &lossOptions{nodesOptions: nodesOptions{roomOptions: roomOptions{Env: e}}}
 	cmd := &cobra.Command{
-		Use:   "loss [POOL...] [--node NAME | --zone NAME]",
+		Use:   "loss [POOL...] [--node NAME [--then NAME] | --zone NAME]",
 		Short: "Whether the pods of a lost node or zone would fit on other nodes",
 		Long: `loss shows for each pool the effect of losing its worst node, and of losing each of its
 zones: how many pods need another place, and for how many of them none was found on the
@@ -39,6 +41,8 @@ The pods with the largest requests are placed first, by requests, taints, node s
 and node affinity. If all of them found a place, the scheduler can place them too, but may
 choose other nodes. If some found none, a better placement may still exist.
 Pods of DaemonSets are lost with their node, and pods without a controller are not replaced.
+With --then, further nodes are lost one after the other: pods that found a place on such a
+node need another one.
 Affinity between pods, topology spread constraints and host ports are evaluated; volumes and
 devices are not, and are named.
 
@@ -47,11 +51,14 @@ kubectl tide --help.`,
 		Example: `  kubectl tide pools loss
   kubectl tide pools loss worker --zone eu-west-1a
   kubectl tide pools loss --node node-7 --node node-8   # both at once
+  kubectl tide pools loss --node node-7 --then node-8 --cordon node-9
+  kubectl tide pools loss --node node-7 --surge deployment/web -n shop
   kubectl tide pools loss -o json | jq '.[] | select(.withoutPlace != [])'`,
 		RunE: cmdutil.RunE(o),
 	}
-	o.addTo(cmd, "these nodes, all lost at the same time, instead of the worst node of each pool")
+	o.nodesOptions.addTo(cmd, "these nodes, all lost at the same time, instead of the worst node of each pool")
 	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
+	o.sequenceOptions.addTo(cmd)
 	o.output.Shows([]view.PoolLoss{}).AddTo(cmd)
 	return cmd
 }
@@ -61,16 +68,19 @@ func (o *lossOptions) Validate() error {
 	if len(o.nodes) > 0 && len(o.zones) > 0 {
 		return errors.New("write either --node or --zone, not both")
 	}
+	if err := o.sequenceOptions.validate(len(o.nodes) > 0); err != nil {
+		return err
+	}
 	return o.nodesOptions.Validate()
 }
 
 // Run implements [cmdutil.Options].
 func (o *lossOptions) Run(ctx context.Context) error {
-	_, r, err := o.open(ctx)
+	c, r, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
-	losses, err := o.losses(r)
+	losses, err := o.losses(ctx, c, r)
 	if err != nil {
 		return err
 	}
@@ -88,16 +98,9 @@ func (o *lossOptions) Run(ctx context.Context) error {
 }
 
 // losses returns the effects of losing the nodes or zones that the flags select.
-func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
+func (o *lossOptions) losses(ctx context.Context, c client.Client, r *view.Room) ([]view.PoolLoss, error) {
 	if len(o.nodes) > 0 {
-		if err := o.checkNodes(r); err != nil {
-			return nil, err
-		}
-		what := "node " + o.nodes[0]
-		if len(o.nodes) > 1 {
-			what = fmt.Sprintf("%d nodes", len(o.nodes))
-		}
-		return []view.PoolLoss{{Lost: what, Loss: r.Cluster.Lose(o.nodes, nil)}}, nil
+		return o.sequence(ctx, c, r)
 	}
 	zones := r.Cluster.Zones()
 	for _, zone := range o.zones {

@@ -85,8 +85,8 @@ func (o *nodesOptions) Validate() error {
 }
 
 // checkNodes returns an error if a named node does not exist.
-func (o *nodesOptions) checkNodes(r *view.Room) error {
-	for _, name := range o.nodes {
+func checkNodes(r *view.Room, names []string) error {
+	for _, name := range names {
 		if !slices.ContainsFunc(r.Nodes, func(n *corev1.Node) bool { return n.Name == name }) {
 			return cmdutil.NotFound("Node", "", name)
 		}

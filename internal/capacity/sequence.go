@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Losing is like [Cluster.Lose] for all pods of the lost nodes, and also returns the cluster after the
+// loss: without the lost nodes, and with their pods on the nodes on which they were placed. Pods that
+// were not placed are pending. It must not be called for a Cluster with pods from [Cluster.Add].
+func (c *Cluster) Losing(names []string) (Loss, *Cluster) {
+	moved := map[*corev1.Pod]*node{}
+	var loss Loss
+	c.recording(moved, func() { loss = c.Lose(names, nil) })
+	return loss, c.after(sets.New(c.named(names)...), moved, nil)
+}
+
+// Placing adds pods, and returns those that fit on no node in the form of a loss of no node, and the
+// cluster with the added pods. They are placed in the same way as the pods of lost nodes. It must not be
+// called for a Cluster with pods from [Cluster.Add].
+func (c *Cluster) Placing(added []*corev1.Pod) (Loss, *Cluster) {
+	l := Loss{Nodes: []string{}, Pods: len(added), WithoutPlace: []WithoutPlace{}}
+	homeless := make([]pod, len(added))
+	for i, object := range added {
+		homeless[i] = pod{object: object, class: c.classes.of(object, nil)}
+		l.AtMost = appendNew(l.AtMost, c.classes.unevaluated(homeless[i].class))
+	}
+	slices.SortStableFunc(homeless, func(a, b pod) int { return cmp.Compare(b.class.size, a.class.size) })
+	moved := map[*corev1.Pod]*node{}
+	c.recording(moved, func() {
+		between := newAdmission(c.classes, homeless, nil)
+		defer between.undo()
+		l.addWithoutPlace(c.axes, c.placement.place(homeless, nil, between))
+	})
+	return l, c.after(nil, moved, added)
+}
+
+// recording calls ask, and adds the placements that it makes to moved.
+func (c *Cluster) recording(moved map[*corev1.Pod]*node, ask func()) {
+	before := c.placement.placed
+	defer func() { c.placement.placed = before }()
+	c.placement.placed = func(p pod, n *node, _ vector) { moved[p.object] = n }
+	ask()
+}
+
+// after returns the cluster without some nodes, with additional pods, and with the pods in moved on
+// their new nodes.
+func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added []*corev1.Pod) *Cluster {
+	var list []*corev1.Node
+	running := slices.Clone(c.pending)
+	for _, object := range added {
+		running = append(running, bound(object, moved[object]))
+	}
+	for _, n := range c.nodes {
+		if !gone.Has(n) {
+			list = append(list, n.object)
+		}
+		for _, p := range n.pods {
+			switch {
+			case !gone.Has(n):
+				running = append(running, p.object)
+			case isMoved(p):
+				running = append(running, bound(p.object, moved[p.object]))
+			}
+		}
+	}
+	return New(list, running)
+}
+
+// bound returns a copy of the pod that is bound to a node, or to none if the node is nil.
+func bound(object *corev1.Pod, on *node) *corev1.Pod {
+	copied := *object
+	copied.Spec.NodeName = ""
+	if on != nil {
+		copied.Spec.NodeName = on.object.Name
+	}
+	return &copied
+}
