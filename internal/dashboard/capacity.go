@@ -38,6 +38,7 @@ type whatIf struct {
 	Fits     []fitRow
 	AtMost   string
 	Losses   []lossRow
+	Sequence *sequence
 	Pending  []pendingRow
 	Total    int // number of pending pods
 }
@@ -131,7 +132,7 @@ func capacityPage(r *request) (*page, error) {
 		d.Requests = resources.TextOfRequests(capacity.RequestsOf(pod))
 	}
 	room := r.room()
-	if room == nil {
+	if d.Sequence = sequenceOf(r.address, room); room == nil {
 		return p, nil
 	}
 	d.Workloads = workloadNames(r.snapshot.pods(), r.address)

@@ -105,7 +105,7 @@ func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 
 // ofObject lists the query parameters that select an object or a part of a page. Links to other
 // clusters omit them, because another cluster may not have the object.
-var ofObject = []string{"node", "class", "restart", "pod", "like"}
+var ofObject = []string{"node", "class", "restart", "pod", "like", "lose", "cordon"}
 
 // choices returns links, as HTML, to the same page for each cluster. chosen is the current context,
 // or "" for a page about all clusters.

@@ -65,7 +65,7 @@ var zeros = []string{
 // user lacks a permission, with the command to check the permission. The JSON data is an error.
 func TestUnknownIsNotZero(t *testing.T) {
 	s := siteOf(t, forbidden(), func(string) bool { return true })
-	for path, sections := range map[string]int{"/": 6, "/capacity": 3, "/restarts": 3, "/pods": 1} {
+	for path, sections := range map[string]int{"/": 6, "/capacity": 4, "/restarts": 3, "/pods": 1} {
 		e, _ := pageOf(t, s, path)
 		for _, zero := range zeros {
 			if strings.Contains(e.HTML, zero) {

@@ -1,0 +1,104 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// sequence is the form for nodes that are lost one after the other, and its answer.
+type sequence struct {
+	// Lose and Cordon are the values of the form's fields.
+	Lose, Cordon string
+	Mistake      string
+	Losses       []lossRow
+	// Command is the equivalent command.
+	Command string
+}
+
+// mostLosses is the maximum number of losses, each of which takes as long as the first model of the
+// cluster. mostLost is the maximum number of nodes that a field names.
+const (
+	mostLosses = 5
+	mostLost   = 100
+)
+
+// sequenceOf returns the answer to the fields "lose" and "cordon" of an address.
+func sequenceOf(a address, room *view.Room) *sequence {
+	s := &sequence{Lose: strings.TrimSpace(a.get("lose")), Cordon: strings.TrimSpace(a.get("cordon"))}
+	if room == nil || s.Lose == "" && s.Cordon == "" {
+		return s
+	}
+	ask, err := s.read(room)
+	if err != nil {
+		s.Mistake = err.Error()
+		return s
+	}
+	for _, loss := range room.InSequence(ask) {
+		s.Losses = append(s.Losses, lossRowOf(loss))
+	}
+	return s
+}
+
+// read parses the fields: nodes that are lost at the same time are separated by commas or spaces, and
+// losses by semicolons.
+func (s *sequence) read(room *view.Room) (*view.Sequence, error) {
+	if s.Lose == "" {
+		return nil, errors.New("write the nodes that are lost first")
+	}
+	known := map[string]bool{}
+	for _, node := range room.Nodes {
+		known[node.Name] = true
+	}
+	names := func(text string) ([]string, error) {
+		list := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+		if len(list) > mostLost {
+			return nil, fmt.Errorf("write at most %d nodes", mostLost)
+		}
+		for _, name := range list {
+			if !known[name] {
+				return nil, fmt.Errorf("there is no node %q", name)
+			}
+		}
+		slices.Sort(list)
+		return slices.Compact(list), nil
+	}
+	ask := &view.Sequence{}
+	var err error
+	if ask.Cordoned, err = names(s.Cordon); err != nil {
+		return nil, err
+	}
+	command, lost := "kubectl tide pools loss", map[string]bool{}
+	for i, text := range strings.Split(s.Lose, ";") {
+		list, err := names(text)
+		switch {
+		case err != nil:
+			return nil, err
+		case i >= mostLosses:
+			return nil, fmt.Errorf("write at most %d losses", mostLosses)
+		case len(list) == 0 && i > 0:
+			continue // The user has not written the next loss yet.
+		case len(list) == 0:
+			return nil, errors.New("write the nodes that are lost first")
+		}
+		for _, name := range list {
+			if lost[name] {
+				return nil, fmt.Errorf("node %q is lost already", name)
+			}
+			lost[name] = true
+		}
+		command += map[bool]string{true: " --node ", false: " --then "}[i == 0] + strings.Join(list, ",")
+		ask.Steps = append(ask.Steps, list)
+	}
+	if len(ask.Cordoned) > 0 {
+		command += " --cordon " + strings.Join(ask.Cordoned, ",")
+	}
+	s.Command = command
+	return ask, nil
+}
