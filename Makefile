@@ -94,6 +94,11 @@ endif
 build-clock:
 	$(call build,tidekeeper-clock,$(GO) build -C test -o $(BIN)/tidekeeper-clock ./fault/clock/manager)
 
+# What a test of upgrades starts from: the latest version in test/compat, built once from its commit.
+.PHONY: build-older
+build-older:
+	$(call build,older,GO=$(GO) hack/older $(BIN)/older)
+
 .PHONY: build-kubectl-tide
 build-kubectl-tide:
 	$(call build,kubectl-tide,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)

@@ -81,7 +81,7 @@ var tiers = map[string][]suite{
 		blackBox("e2e", 1000, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
 		blackBox("cli", 800, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/outage", 180, suite{env: append([]string{"SOAK=2m"}, clocks...), needs: []string{"build-clock"}}),
-		blackBox("fault/clock", 40, suite{env: clocks, needs: []string{"build-clock"}}),
+		blackBox("fault/clock", 60, suite{env: append([]string{"OLDER=${BIN}/older"}, clocks...), needs: []string{"build-clock", "build-older", "build-helm"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
 		blackBox("fault/forgery", 30, suite{}),
 		blackBox("fault/underway", 60, suite{}),
