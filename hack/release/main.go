@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (r *release) pack(builds []string) error {
 			return fmt.Errorf("%s: %w", build, err)
 		}
 	}
-	for _, step := range []func() error{r.forPlugins, r.forImage, r.forModule, r.notes, r.vex} {
+	for _, step := range []func() error{r.forPlugins, r.forImage, r.forModule, r.notes, r.guide, r.vex} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -167,11 +168,11 @@ func (r *release) notes() error {
 		changelogs["NOTES-sandbox.md"] = "sandbox/CHANGELOG.md"
 	}
 	for name, changelog := range changelogs {
-		text, err := os.ReadFile(changelog)
+		text, err := page(changelog)
 		if err != nil {
 			return err
 		}
-		notes, err := notesOf(string(text), r.version)
+		notes, err := notesOf(text, r.version)
 		if err != nil {
 			return err
 		}
@@ -195,13 +196,15 @@ func (r *release) program(build string) error {
 	if program == demoArchive {
 		pages = "."
 	}
-	for _, name := range []string{"LICENSE", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(pages, name))
-		if err != nil {
-			return err
-		}
-		files = append(files, file{name: name, mode: 0o644, content: text})
+	licence, err := os.ReadFile(filepath.Join(pages, "LICENSE"))
+	if err != nil {
+		return err
 	}
+	readme, err := page(path.Join(pages, "README.md"))
+	if err != nil {
+		return err
+	}
+	files = append(files, file{name: "LICENSE", mode: 0o644, content: licence}, file{name: "README.md", mode: 0o644, content: []byte(readme)})
 	files = append(files, file{name: "THIRD-PARTY-LICENSES", mode: 0o644, content: thirdParty})
 	data, err := archive(files, r.at)
 	if err != nil {

@@ -94,8 +94,7 @@ func TestProgramsRunFromTheirArchives(t *testing.T) {
 			if !ok {
 				t.Fatalf("--version: %s", out)
 			}
-			// The sandbox has its own version numbers.
-			if program != "sandbox" && !strings.Contains(out, version) {
+			if !strings.Contains(out, version) {
 				t.Errorf("--version prints %q, want %s", out, version)
 			}
 			for _, name := range []string{"LICENSE", "README.md", "THIRD-PARTY-LICENSES"} {
