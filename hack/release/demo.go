@@ -32,10 +32,9 @@ func partsOf(program, os string) []part {
 	return []part{own}
 }
 
-// programs reads the programs of an archive. It returns them as files, together with the build
-// information of the first program and the licences of all modules that are linked into any of
-// them.
-func (r *release) programs(parts []part, p platform) (files []file, info *buildinfo.BuildInfo, thirdParty []byte, err error) {
+// programs reads the programs of an archive. It returns them as files, together with their build
+// information and the licences of all modules that are linked into any of them.
+func (r *release) programs(parts []part, p platform) (files []file, infos []*buildinfo.BuildInfo, thirdParty []byte, err error) {
 	var dirs []string
 	linked := map[string][]module{}
 	for _, part := range parts {
@@ -48,9 +47,7 @@ func (r *release) programs(parts []part, p platform) (files []file, info *buildi
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if info == nil {
-			info = of
-		}
+		infos = append(infos, of)
 		files = append(files, file{name: part.bin, mode: 0o755, content: content})
 		if !slices.Contains(dirs, part.module) {
 			dirs = append(dirs, part.module)
@@ -72,5 +69,5 @@ func (r *release) programs(parts []part, p platform) (files []file, info *buildi
 		}
 		thirdParty = append(thirdParty, texts...)
 	}
-	return files, info, thirdParty, nil
+	return files, infos, thirdParty, nil
 }

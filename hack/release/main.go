@@ -186,11 +186,11 @@ func (r *release) program(build string) error {
 	names := strings.Split(build, "/")
 	program, p := names[0], platform{OS: names[1], Architecture: names[2]}
 	parts := partsOf(program, p.OS)
-	files, info, thirdParty, err := r.programs(parts, p)
+	files, infos, thirdParty, err := r.programs(parts, p)
 	if err != nil {
 		return err
 	}
-	r.goVersion = info.GoVersion
+	r.goVersion = infos[0].GoVersion
 	// The demo has no pages of its own, so its archive contains the operator's pages.
 	pages := parts[0].module
 	if program == demoArchive {
@@ -212,7 +212,7 @@ func (r *release) program(build string) error {
 	}
 	base := strings.Join([]string{program, r.version, p.OS, p.Architecture}, "-")
 	r.files[base+".tar.gz"] = data
-	if r.files[base+".cdx.json"], err = sbomOf(strings.TrimSuffix(parts[0].bin, ".exe"), r.version, info); err != nil {
+	if r.files[base+".cdx.json"], err = sbomOf(strings.TrimSuffix(parts[0].bin, ".exe"), r.version, infos...); err != nil {
 		return err
 	}
 	switch program {
