@@ -370,9 +370,11 @@ reproducible: ## Build the binaries twice, elsewhere and from an empty cache the
 # PROGRAM/OS/ARCHITECTURE of what a release has. The manager's are in the image, too.
 ARCHIVES ?= $(foreach os,linux darwin windows,kubectl-tide/$(os)/amd64 kubectl-tide/$(os)/arm64) \
 	tidekeeper/linux/amd64 tidekeeper/linux/arm64 sandbox/linux/amd64 sandbox/linux/arm64 tidekeeper-demo/linux/amd64 tidekeeper-demo/linux/arm64
+# What else decides the bytes of a program is the same on each machine, whatever its user has set.
+RELEASED_AS := GOFLAGS='-trimpath -buildvcs=false' GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
 # build-for PROGRAM/OS/ARCHITECTURE,PROGRAM OS ARCHITECTURE is a line of a recipe that builds a program for a platform.
 define build-for
-export GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1) RELEASED=$(VERSION),$(if $(filter tidekeeper-demo/%,$(1)),$(GO) build -C hack/demo -ldflags '-s -w' -o $(BIN)/packing/$(1)/sandbox-demo .,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2))))
+export $(RELEASED_AS) GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1) RELEASED=$(VERSION),$(if $(filter tidekeeper-demo/%,$(1)),$(GO) build -C hack/demo -ldflags '-s -w' -o $(BIN)/packing/$(1)/sandbox-demo .,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2))))
 
 endef
 
