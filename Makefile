@@ -94,6 +94,11 @@ endif
 build-clock:
 	$(call build,tidekeeper-clock,$(GO) build -C test -o $(BIN)/tidekeeper-clock ./fault/clock/manager)
 
+# What a test of upgrades starts from: the latest version in test/compat, built once from its commit.
+.PHONY: build-older
+build-older:
+	$(call build,older,GO=$(GO) hack/older $(BIN)/older)
+
 .PHONY: build-kubectl-tide
 build-kubectl-tide:
 	$(call build,kubectl-tide,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-tide ./cmd/kubectl-tide)
@@ -372,9 +377,11 @@ reproducible: ## Build the binaries twice, elsewhere and from an empty cache the
 # PROGRAM/OS/ARCHITECTURE of what a release has. The manager's are in the image, too.
 ARCHIVES ?= $(foreach os,linux darwin windows,kubectl-tide/$(os)/amd64 kubectl-tide/$(os)/arm64) \
 	tidekeeper/linux/amd64 tidekeeper/linux/arm64 sandbox/linux/amd64 sandbox/linux/arm64 tidekeeper-demo/linux/amd64 tidekeeper-demo/linux/arm64
+# What else decides the bytes of a program is the same on each machine, whatever its user has set.
+RELEASED_AS := GOFLAGS='-trimpath -buildvcs=false' GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
 # build-for PROGRAM/OS/ARCHITECTURE,PROGRAM OS ARCHITECTURE is a line of a recipe that builds a program for a platform.
 define build-for
-export GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1),$(if $(filter tidekeeper-demo/%,$(1)),$(GO) build -C hack/demo -ldflags '-s -w' -o $(BIN)/packing/$(1)/sandbox-demo .,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2))))
+export $(RELEASED_AS) GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1) RELEASED=$(VERSION),$(if $(filter tidekeeper-demo/%,$(1)),$(GO) build -C hack/demo -ldflags '-s -w' -o $(BIN)/packing/$(1)/sandbox-demo .,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2))))
 
 endef
 
@@ -409,13 +416,14 @@ image: build-sandbox ## Build the image of this tree, and its chart, into bin/im
 	$(BIN)/sandbox nodes load-image tidekeeper:$(VERSION) $(BIN)/image/tidekeeper-$(VERSION)-image.tar
 
 # What test/release and test/node read: the archives for this machine, and the arm64 ones that qemu runs, signed
-# by a key of their own.
+# by a key of their own; and of a next version what an upgrade takes.
 .PHONY: build-release
 build-release:
 	mkdir -p $(BIN)
 	openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out $(BIN)/release-test.key 2>/dev/null
 	openssl pkey -in $(BIN)/release-test.key -pubout -out $(BIN)/release-test.pub
 	$(MAKE) --no-print-directory release VERSION=v0.1.0 OUT=$(BIN)/release-test KEY=$(BIN)/release-test.key ARCHIVES='$(sort $(foreach program,kubectl-tide tidekeeper sandbox tidekeeper-demo,$(program)/linux/$(shell $(GO) env GOARCH)) kubectl-tide/linux/arm64 tidekeeper/linux/arm64)'
+	$(MAKE) --no-print-directory release VERSION=v0.1.1 OUT=$(BIN)/release-next ARCHIVES=tidekeeper/linux/$(shell $(GO) env GOARCH)
 
 # The version of the chart is that of what it installs, without the v. IMAGE and
 # DIGEST name a published image.

@@ -4,20 +4,20 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/internal/cli"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/manager"
 	"tidekeeper.dev/tidekeeper/internal/options"
+	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
 // collect returns the surface of the source tree in the current folder.
@@ -27,10 +27,12 @@ func collect() (surface, error) {
 		set.VisitAll(func(f *pflag.Flag) { s.addFlag("tidekeeper", f) })
 	}
 	s.addCommand(cli.Command())
+	s.addFields("file --restart-queries ", reflect.TypeFor[query.Config]())
 	return s, errors.Join(
 		s.addMetrics("docs/reference/metrics.md"),
 		s.addConstants("api/v1"),
 		s.addExitCodes("kubectl tide", "internal/cli/cmdutil/errors.go"),
+		s.addAlerts("config/monitoring/prometheus_rule.yaml"),
 		s.addChartValues("charts/tidekeeper/values.yaml"),
 	)
 }
@@ -64,6 +66,9 @@ func (s surface) addCommand(cmd *cobra.Command) {
 			for _, shown := range format.Shown {
 				s.addFields("json "+name+" ", shown)
 			}
+			for _, accepted := range format.Formats {
+				s["output "+name+" -o "+accepted] = thing{}
+			}
 		}
 	})
 	for _, sub := range cmd.Commands() {
@@ -91,33 +96,20 @@ func (s surface) addMetrics(page string) error {
 	return nil
 }
 
-// addChartValues adds the chart's values with their defaults.
-func (s surface) addChartValues(file string) error {
+// alertName matches the name of an alert, by which users route and silence it.
+var alertName = regexp.MustCompile(`(?m)^ *- alert: (\w+)$`)
+
+func (s surface) addAlerts(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var values map[string]any
-	if err := yaml.Unmarshal(text, &values); err != nil {
-		return err
+	names := alertName.FindAllStringSubmatch(string(text), -1)
+	if len(names) == 0 {
+		return errors.New(file + " has no alerts")
 	}
-	return s.addValues("value", values)
-}
-
-func (s surface) addValues(path string, values map[string]any) error {
-	for key, value := range values {
-		name := strings.Replace(path+"."+key, "value.", "value ", 1)
-		if inner, ok := value.(map[string]any); ok && len(inner) > 0 {
-			if err := s.addValues(name, inner); err != nil {
-				return err
-			}
-			continue
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		s[name] = thing{Default: string(text)}
+	for _, name := range names {
+		s["alert "+name[1]] = thing{}
 	}
 	return nil
 }

@@ -77,6 +77,7 @@ func TestSurfaceOfTheTree(t *testing.T) {
 		"reason NodePool Healthy", "event NodePool DriftCorrected", "condition Ready", "reason ScheduledRestart Frozen",
 		"outcome ScheduledRestart Missed", "name ScheduledRestart tidekeeper.dev/restart-now", "value cleanup.enabled",
 		"json kubectl tide pools fit [].pool", "json kubectl tide pods watch .pod", "json kubectl tide restarts forecast .summary.assumed",
+		"output kubectl tide pools plan -o wide", "alert TidekeeperDown", "file --restart-queries .queries[].name",
 	} {
 		if _, ok := s[name]; !ok {
 			t.Errorf("there is no %s", name)

@@ -73,8 +73,11 @@ func compareVersions(field, name string, before, after *apiextensionsv1.CustomRe
 		found = append(found, breach{name, "the subresources differ"})
 	}
 	for _, column := range before.AdditionalPrinterColumns {
-		if !slices.ContainsFunc(after.AdditionalPrinterColumns, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Name == column.Name }) {
+		at := slices.IndexFunc(after.AdditionalPrinterColumns, func(c apiextensionsv1.CustomResourceColumnDefinition) bool { return c.Name == column.Name })
+		if at < 0 {
 			found = append(found, breach{name, "the column " + column.Name + " is gone"})
+		} else if is := after.AdditionalPrinterColumns[at].JSONPath; is != column.JSONPath {
+			found = append(found, breach{name, fmt.Sprintf("the column %s showed %s, and shows %s", column.Name, column.JSONPath, is)})
 		}
 	}
 	for _, selectable := range before.SelectableFields {

@@ -18,17 +18,22 @@ import (
 )
 
 const (
-	kept = "test/compat"
-	crds = "config/crd/bases"
+	kept  = "test/compat"
+	crds  = "config/crd/bases"
+	chart = "charts/tidekeeper"
 )
 
 func main() {
 	write := flag.String("write", "", "record this tree as a version, such as v0.1.0, that is not released yet")
+	tag := flag.String("ready", "", "check that this tree can be released as a version")
 	flag.Parse()
 	var err error
-	if *write != "" {
+	switch {
+	case *write != "":
 		err = record(*write)
-	} else {
+	case *tag != "":
+		err = ready(*tag)
+	default:
 		err = check()
 	}
 	if err != nil {
@@ -68,10 +73,13 @@ func check() error {
 	}
 	kindsBefore, errBefore := kinds(filepath.Join(dir, "crds"))
 	kindsAfter, errAfter := kinds(crds)
-	if err := errors.Join(errBefore, errAfter); err != nil {
+	valuesBefore, errValuesBefore := readValuesSchema(filepath.Join(dir, valuesSchema))
+	valuesAfter, errValuesAfter := readValuesSchema(filepath.Join(chart, valuesSchema))
+	if err := errors.Join(errBefore, errAfter, errValuesBefore, errValuesAfter); err != nil {
 		return err
 	}
-	return unnamed(append(compareKinds(kindsBefore, kindsAfter), compareSurfaces(before, after)...), string(changelog), latest)
+	found := slices.Concat(compareKinds(kindsBefore, kindsAfter), compareSurfaces(before, after), compareValues(valuesBefore, valuesAfter))
+	return unnamed(found, string(changelog), latest)
 }
 
 // unnamed returns an error that lists the breaking changes that the changelog does not name.
@@ -87,6 +95,7 @@ func unnamed(found []breach, changelog, latest string) error {
 		return nil
 	}
 	slices.Sort(lines)
+	lines = slices.Compact(lines)
 	advice := "Keep it working; docs/reference/policy.md says for how long. If it must break, name it in CHANGELOG.md in an item such as\n  - **Breaking**: `" +
 		strings.TrimSpace(strings.SplitN(lines[0], ":", 2)[0]) + "`: what to do instead."
 	if !slices.Contains(releasedVersions(changelog), latest) {
@@ -155,27 +164,9 @@ func record(name string) error {
 	if slices.Contains(releasedVersions(string(changelog)), name) {
 		return fmt.Errorf("%s is released: what its users depend on is not written again", name)
 	}
-	s, err := collect()
+	files, err := recording()
 	if err != nil {
 		return err
-	}
-	text, err := s.encode()
-	if err != nil {
-		return err
-	}
-	manifest, err := objects()
-	if err != nil {
-		return err
-	}
-	files := map[string][]byte{"surface.json": text, "objects.yaml": []byte(manifest)}
-	bases, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
-	if err != nil {
-		return err
-	}
-	for _, base := range bases {
-		if files["crds/"+filepath.Base(base)], err = os.ReadFile(base); err != nil {
-			return err
-		}
 	}
 	dir := filepath.Join(kept, name)
 	if err := os.RemoveAll(dir); err != nil {
@@ -190,4 +181,35 @@ func record(name string) error {
 		}
 	}
 	return nil
+}
+
+// recording returns the files in which this source tree's interfaces are recorded.
+func recording() (map[string][]byte, error) {
+	s, err := collect()
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.encode()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := objects()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{"surface.json": text, "objects.yaml": []byte(manifest)}
+	copies, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for i, file := range append(copies, filepath.Join(chart, valuesSchema)) {
+		name := filepath.Base(file)
+		if i < len(copies) {
+			name = "crds/" + name
+		}
+		if files[name], err = os.ReadFile(file); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }

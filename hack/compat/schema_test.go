@@ -98,6 +98,7 @@ var changes = []change{
 	{"no category", ", categories: [all]", "", []string{"kind Pool: the category all is gone"}},
 	{"no status", "subresources: {status: {}}", "subresources: {}", []string{"kind Pool: the subresources differ"}},
 	{"no column", "{name: Status", "{name: State", []string{"kind Pool: the column Status is gone"}},
+	{"another column", "jsonPath: .status,", "jsonPath: .state,", []string{"kind Pool: the column Status showed .status, and shows .state"}},
 	{"no selection", "    selectableFields: [{jsonPath: .spec.size}]\n", "", []string{"kind Pool: the field .spec.size cannot be selected by"}},
 	{"another name", "name: pools.example.com", "name: ponds.example.com", []string{"kind Pool: is gone"}},
 }

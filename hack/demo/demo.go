@@ -91,7 +91,7 @@ func (d *demo) startManager() error {
 		"--kubeconfig", d.kubeconfig(), "--log-format=text", "--log-level=debug",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",
 	}
-	fmt.Printf("$ bin/tidekeeper %s\n", strings.Join(args, " "))
+	fmt.Printf("$ %s %s\n", filepath.Join(d.bin, "tidekeeper"), strings.Join(args, " "))
 	command := exec.Command(filepath.Join(d.bin, "tidekeeper"), args...)
 	command.Stdout, command.Stderr = log, log
 	// In a separate process group, the manager does not receive Ctrl-C: the demo stops it.

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"debug/buildinfo"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,10 +33,9 @@ func partsOf(program, os string) []part {
 	return []part{own}
 }
 
-// programs reads the programs of an archive. It returns them as files, together with the build
-// information of the first program and the licences of all modules that are linked into any of
-// them.
-func (r *release) programs(parts []part, p platform) (files []file, info *buildinfo.BuildInfo, thirdParty []byte, err error) {
+// programs reads the programs of an archive. It returns them as files, together with their build
+// information and the licences of all modules that are linked into any of them.
+func (r *release) programs(parts []part, p platform) (files []file, infos []*buildinfo.BuildInfo, thirdParty []byte, err error) {
 	var dirs []string
 	linked := map[string][]module{}
 	for _, part := range parts {
@@ -48,9 +48,10 @@ func (r *release) programs(parts []part, p platform) (files []file, info *buildi
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if info == nil {
-			info = of
+		if err := builtForRelease(of); err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: %w", part.bin, err)
 		}
+		infos = append(infos, of)
 		files = append(files, file{name: part.bin, mode: 0o755, content: content})
 		if !slices.Contains(dirs, part.module) {
 			dirs = append(dirs, part.module)
@@ -72,5 +73,23 @@ func (r *release) programs(parts []part, p platform) (files []file, info *buildi
 		}
 		thirdParty = append(thirdParty, texts...)
 	}
-	return files, info, thirdParty, nil
+	return files, infos, thirdParty, nil
+}
+
+// settings maps the settings of a build that decide the bytes of a program to their values in a
+// release. "" stands for none.
+var settings = map[string]string{
+	"-trimpath": "true", "-tags": "", "-race": "", "CGO_ENABLED": "0", "GOAMD64": "v1", "GOARM64": "v8.0", "GOEXPERIMENT": "", "GOFIPS140": "",
+	"vcs": "", "vcs.revision": "", "vcs.time": "", "vcs.modified": "",
+}
+
+// builtForRelease returns an error if a program's build had a setting by which another machine
+// would build other bytes.
+func builtForRelease(info *buildinfo.BuildInfo) error {
+	for _, setting := range info.Settings {
+		if want, ok := settings[setting.Key]; ok && setting.Value != want {
+			return fmt.Errorf("it was built with %s=%s, want %q: other machines would build other bytes", setting.Key, setting.Value, want)
+		}
+	}
+	return nil
 }

@@ -25,6 +25,7 @@
 //	brew.go         the formula for Homebrew
 //	proxy.go        the Go module in the form that go install reads from a proxy
 //	notes.go        the release notes, from the changelog
+//	pages.go        the pages in archives and in the folder, without relative links
 //	provenance.go   the build's commit and parameters
 //	vex.go          whether the code reaches the vulnerabilities in govulncheck's findings
 //	sign.go         checksums, and signatures with a key

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (r *release) pack(builds []string) error {
 			return fmt.Errorf("%s: %w", build, err)
 		}
 	}
-	for _, step := range []func() error{r.forPlugins, r.forImage, r.forModule, r.notes, r.vex} {
+	for _, step := range []func() error{r.forPlugins, r.forImage, r.forModule, r.notes, r.guide, r.vex} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -167,11 +168,11 @@ func (r *release) notes() error {
 		changelogs["NOTES-sandbox.md"] = "sandbox/CHANGELOG.md"
 	}
 	for name, changelog := range changelogs {
-		text, err := os.ReadFile(changelog)
+		text, err := page(changelog)
 		if err != nil {
 			return err
 		}
-		notes, err := notesOf(string(text), r.version)
+		notes, err := notesOf(text, r.version)
 		if err != nil {
 			return err
 		}
@@ -185,23 +186,25 @@ func (r *release) program(build string) error {
 	names := strings.Split(build, "/")
 	program, p := names[0], platform{OS: names[1], Architecture: names[2]}
 	parts := partsOf(program, p.OS)
-	files, info, thirdParty, err := r.programs(parts, p)
+	files, infos, thirdParty, err := r.programs(parts, p)
 	if err != nil {
 		return err
 	}
-	r.goVersion = info.GoVersion
+	r.goVersion = infos[0].GoVersion
 	// The demo has no pages of its own, so its archive contains the operator's pages.
 	pages := parts[0].module
 	if program == demoArchive {
 		pages = "."
 	}
-	for _, name := range []string{"LICENSE", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(pages, name))
-		if err != nil {
-			return err
-		}
-		files = append(files, file{name: name, mode: 0o644, content: text})
+	licence, err := os.ReadFile(filepath.Join(pages, "LICENSE"))
+	if err != nil {
+		return err
 	}
+	readme, err := page(path.Join(pages, "README.md"))
+	if err != nil {
+		return err
+	}
+	files = append(files, file{name: "LICENSE", mode: 0o644, content: licence}, file{name: "README.md", mode: 0o644, content: []byte(readme)})
 	files = append(files, file{name: "THIRD-PARTY-LICENSES", mode: 0o644, content: thirdParty})
 	data, err := archive(files, r.at)
 	if err != nil {
@@ -209,7 +212,7 @@ func (r *release) program(build string) error {
 	}
 	base := strings.Join([]string{program, r.version, p.OS, p.Architecture}, "-")
 	r.files[base+".tar.gz"] = data
-	if r.files[base+".cdx.json"], err = sbomOf(strings.TrimSuffix(parts[0].bin, ".exe"), r.version, info); err != nil {
+	if r.files[base+".cdx.json"], err = sbomOf(strings.TrimSuffix(parts[0].bin, ".exe"), r.version, infos...); err != nil {
 		return err
 	}
 	switch program {

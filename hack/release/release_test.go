@@ -66,7 +66,10 @@ func TestSBOMListsWhatIsLinked(t *testing.T) {
 		{Path: "example.dev/c", Version: "v1.0.0", Replace: &debug.Module{Path: "example.dev/fork", Version: "v2.0.0+incompatible"}},
 		{Path: "example.dev/d", Version: "v0.0.0", Replace: &debug.Module{Path: "./d", Version: "(devel)"}},
 	}}
-	data, err := sbomOf("a", "v0.1.0", info)
+	beside := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "example.dev/z"}, Deps: []*debug.Module{
+		{Path: "example.dev/b", Version: "v1.0.0"}, {Path: "example.dev/e", Version: "v1.0.0"},
+	}}
+	data, err := sbomOf("a", "v0.1.0", info, beside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,7 @@ func TestSBOMListsWhatIsLinked(t *testing.T) {
 	for _, c := range list.Components {
 		got = append(got, c.Purl)
 	}
-	want := "pkg:golang/example.dev/b@v1.0.0 pkg:golang/example.dev/fork@v2.0.0%2Bincompatible pkg:golang/example.dev/d@v0.0.0 pkg:golang/stdlib@1.26.8"
+	want := "pkg:golang/example.dev/b@v1.0.0 pkg:golang/example.dev/fork@v2.0.0%2Bincompatible pkg:golang/example.dev/d@v0.0.0 pkg:golang/example.dev/e@v1.0.0 pkg:golang/stdlib@1.26.8"
 	if strings.Join(got, " ") != want {
 		t.Errorf("the list has %v, want %s", got, want)
 	}

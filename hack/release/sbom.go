@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +18,7 @@ type component struct {
 	Purl    string `json:"purl"`
 }
 
-// sbom is a CycloneDX document that lists the modules linked into a program.
+// sbom is a CycloneDX document that lists the modules linked into the programs of an archive.
 type sbom struct {
 	Format      string      `json:"bomFormat"`
 	SpecVersion string      `json:"specVersion"`
@@ -30,17 +31,23 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
-// sbomOf returns a program's CycloneDX document, with the modules in its build information and Go's
-// standard library.
-func sbomOf(program, version string, info *debug.BuildInfo) ([]byte, error) {
+// sbomOf returns the CycloneDX document of an archive whose first program is the given one. It has
+// the modules in the build information of each program in the archive, and Go's standard library.
+func sbomOf(program, version string, infos ...*debug.BuildInfo) ([]byte, error) {
 	list := sbom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{Component: component{
-		Type: "application", Name: program, Version: version, Purl: purl(info.Main.Path, version),
+		Type: "application", Name: program, Version: version, Purl: purl(infos[0].Main.Path, version),
 	}}}
-	for _, m := range modulesOf(info) {
-		list.Components = append(list.Components, component{Type: "library", Name: m.source, Version: m.version, Purl: purl(m.source, m.version)})
+	add := func(name, version string) {
+		if c := (component{Type: "library", Name: name, Version: version, Purl: purl(name, version)}); !slices.Contains(list.Components, c) {
+			list.Components = append(list.Components, c)
+		}
 	}
-	goVersion := strings.TrimPrefix(info.GoVersion, "go")
-	list.Components = append(list.Components, component{Type: "library", Name: "stdlib", Version: goVersion, Purl: purl("stdlib", goVersion)})
+	for _, info := range infos {
+		for _, m := range modulesOf(info) {
+			add(m.source, m.version)
+		}
+	}
+	add("stdlib", strings.TrimPrefix(infos[0].GoVersion, "go"))
 	data, err := json.MarshalIndent(list, "", "  ")
 	return append(data, '\n'), err
 }

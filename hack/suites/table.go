@@ -81,7 +81,7 @@ var tiers = map[string][]suite{
 		blackBox("e2e", 1000, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
 		blackBox("cli", 800, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/outage", 180, suite{env: append([]string{"SOAK=2m"}, clocks...), needs: []string{"build-clock"}}),
-		blackBox("fault/clock", 40, suite{env: clocks, needs: []string{"build-clock"}}),
+		blackBox("fault/clock", 60, suite{env: append([]string{"OLDER=${BIN}/older"}, clocks...), needs: []string{"build-clock", "build-older", "build-helm"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
 		blackBox("fault/forgery", 30, suite{}),
 		blackBox("fault/underway", 60, suite{}),
@@ -98,7 +98,7 @@ var tiers = map[string][]suite{
 			"build-helm", "build-metrics-server", "build-descheduler", "build-cert-manager", "build-prometheus", "build-prometheus-operator",
 		}}),
 		blackBox("install", 180, suite{needs: []string{"build-helm", "build-e2e-test"}}),
-		{name: "release", module: "test", packages: []string{"./release"}, flags: uncached, env: []string{"RELEASE=${BIN}/release-test", "PACKER_BIN=${BIN}/packer", "KREW_BIN=${BIN}/krew", "COSIGN_BIN=${BIN}/cosign"}, needs: []string{"build-helm", "build-krew", "build-cosign", "build-release"}, seconds: 90},
+		{name: "release", module: "test", packages: []string{"./release"}, flags: uncached, env: []string{"RELEASE=${BIN}/release-test", "RELEASE_NEXT=${BIN}/release-next", "PACKER_BIN=${BIN}/packer", "KREW_BIN=${BIN}/krew", "COSIGN_BIN=${BIN}/cosign"}, needs: []string{"build-helm", "build-krew", "build-cosign", "build-release"}, seconds: 130},
 		blackBox("node", 280, suite{env: []string{"RELEASE=${BIN}/release-test"}, needs: []string{"build-node", "build-helm", "build-metrics-server", "build-release"}, requires: realNodes}),
 		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 900},
 		// The suite unit-race runs only few of these cases, because each takes long with the race

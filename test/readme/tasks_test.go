@@ -30,9 +30,9 @@ var tasks = []string{
 	"reboot-a-pool-every-sunday-night", "upgrade-kubelets-pool-by-pool", "replace-nodes-older-than-30-days", "get-metrics", "upgrade", "remove-everything",
 }
 
-// elsewhere lists the pages that need no cluster, or that other tests run: TestTryIt, and
-// TestMigrateFromCluster in test/cli.
-var elsewhere = []string{"try-it", "move-from-the-original-operators", "verify-a-release"}
+// elsewhere lists the pages that need no cluster, or that other tests run: TestTryIt,
+// TestMigrateFromCluster in test/cli, and TestGuide in test/release.
+var elsewhere = []string{"try-it", "move-from-the-original-operators", "use-a-release", "verify-a-release"}
 
 // TestAllTasksAreFollowed checks that a test runs every page of docs/tasks.
 func TestAllTasksAreFollowed(t *testing.T) {

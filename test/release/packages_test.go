@@ -97,40 +97,53 @@ func TestRPMHasTheProgram(t *testing.T) {
 	}
 }
 
-// TestKrewInstallsThePlugin installs the plugin's archive with krew, without the network. The
-// archive's checksum must be in the manifest.
+// TestKrewInstallsThePlugin installs each of the plugin's archives with krew, without the network.
+// The archive's checksum must be in the manifest.
 func TestKrewInstallsThePlugin(t *testing.T) {
 	t.Parallel()
-	manifest, archive := in(t, "tide.yaml"), in(t, plugin+".tar.gz")
+	manifest := in(t, "tide.yaml")
 	bin := filepath.Dir(os.Getenv("KREW_BIN"))
 	if out, ok := run(t, "", filepath.Join(bin, "validate-krew-manifest"), "-manifest", manifest, "-skip-install"); !ok {
 		t.Errorf("krew's check of the manifest: %s", out)
 	}
-	install := func(archive string) (string, string, bool) {
+	install := func(archive, platform string) (string, string, bool) {
+		system, architecture, _ := strings.Cut(platform, "-")
 		root := t.TempDir()
 		command := exec.CommandContext(t.Context(), filepath.Join(bin, "krew"), "install", "--manifest="+manifest, "--archive="+archive)
-		command.Env = []string{"KREW_ROOT=" + root, "HOME=" + root, "PATH=" + os.Getenv("PATH"), "KREW_NO_UPGRADE_CHECK=1"}
+		command.Env = []string{"KREW_ROOT=" + root, "HOME=" + root, "PATH=" + os.Getenv("PATH"), "KREW_NO_UPGRADE_CHECK=1", "KREW_OS=" + system, "KREW_ARCH=" + architecture}
 		out, err := command.CombinedOutput()
 		return root, string(out), err == nil
 	}
-	root, out, ok := install(archive)
-	if !ok {
-		t.Fatal(out)
+	const begin = "kubectl-tide-" + version + "-"
+	archives, err := filepath.Glob(in(t, begin+"*.tar.gz"))
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("there are no archives of the plugin: %v", err)
 	}
-	if out, ok := run(t, "", filepath.Join(root, "bin/kubectl-tide"), "--version"); !ok || !strings.Contains(out, version) {
-		t.Errorf("--version prints %q, want %s", out, version)
-	}
-	data, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data[len(data)/2] ^= 1
-	tampered := filepath.Join(t.TempDir(), filepath.Base(archive))
-	if err := os.WriteFile(tampered, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, out, ok := install(tampered); ok {
-		t.Errorf("krew installs an archive with another byte: %s", out)
+	for _, archive := range archives {
+		platform := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), begin), ".tar.gz")
+		root, out, ok := install(archive, platform)
+		if !ok {
+			t.Errorf("%s: %s", platform, out)
+			continue
+		}
+		if platform != runtime.GOOS+"-"+runtime.GOARCH {
+			continue
+		}
+		if out, ok := run(t, "", filepath.Join(root, "bin/kubectl-tide"), "--version"); !ok || !strings.Contains(out, version) {
+			t.Errorf("--version prints %q, want %s", out, version)
+		}
+		data, err := os.ReadFile(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/2] ^= 1
+		tampered := filepath.Join(t.TempDir(), filepath.Base(archive))
+		if err := os.WriteFile(tampered, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, out, ok := install(tampered, platform); ok {
+			t.Errorf("krew installs an archive with another byte: %s", out)
+		}
 	}
 }
 

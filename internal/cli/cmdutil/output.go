@@ -131,15 +131,16 @@ func (o *DataOutput) Shows(values ...any) *DataOutput {
 // to json and yaml.
 func (o *DataOutput) AddTo(cmd *cobra.Command, more ...string) {
 	o.formats = append([]string{"json", "yaml"}, more...)
-	cmd.Flags().VarP(FormatFlag{Format: &o.Format, Shown: o.shown}, "output", "o", strings.Join(o.formats, "|"))
+	cmd.Flags().VarP(FormatFlag{Format: &o.Format, Formats: o.formats, Shown: o.shown}, "output", "o", strings.Join(o.formats, "|"))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// FormatFlag is the pflag.Value of the flag -o. It also holds the types that the command prints as
-// JSON.
+// FormatFlag is the pflag.Value of the flag -o. It also holds the accepted formats, and the types
+// that the command prints as JSON.
 type FormatFlag struct {
-	Format *string
-	Shown  []reflect.Type
+	Format  *string
+	Formats []string
+	Shown   []reflect.Type
 }
 
 // String implements [pflag.Value].

@@ -53,7 +53,7 @@ Ctrl-C or --request-timeout.`,
 	o.addTo(cmd)
 	cmd.Flags().BoolVar(&o.history, "history", false, "also print the past transitions of existing pods")
 	cmd.Flags().BoolVar(&o.events, "events", true, "also print the events about the pods, such as Pulling and Started")
-	cmd.Flags().VarP(cmdutil.FormatFlag{Format: &o.format, Shown: []reflect.Type{reflect.TypeFor[podwatch.Transition]()}}, "output", "o", "json: one object per line")
+	cmd.Flags().VarP(cmdutil.FormatFlag{Format: &o.format, Formats: []string{"json"}, Shown: []reflect.Type{reflect.TypeFor[podwatch.Transition]()}}, "output", "o", "json: one object per line")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,10 +105,13 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	return cmd
 }
 
+// released is the version of a release's archive. The linker sets it.
+var released string
+
 // version returns the version of this build and the version of Kubernetes that is compiled into it.
 func version() string {
-	build := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok {
+	build := cmp.Or(released, "(devel)")
+	if info, ok := debug.ReadBuildInfo(); ok && released == "" {
 		build = info.Main.Version
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" && (build == "" || build == "(devel)") {

@@ -4,15 +4,17 @@
 package clock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,10 +24,14 @@ import (
 )
 
 // upgraded is the number of Deployments that are restarted during an upgrade. Every second
-// Deployment has slow pods, and every third one is restarted only in a window.
-const upgraded = 6
+// Deployment has slow pods, and every third one is restarted only in a window. upgradedNodes is the
+// number of nodes of the pool that is changed meanwhile.
+const (
+	upgraded      = 12
+	upgradedNodes = 10
+)
 
-// upgrade is a cluster whose manager and CRDs are upgraded.
+// upgrade is a cluster whose Tidekeeper is upgraded.
 type upgrade struct {
 	*framework.Cluster
 	clock       framework.Clock
@@ -34,48 +40,58 @@ type upgrade struct {
 	pool        *tidekeeperv1.NodePool
 }
 
-// TestUpgradeAndBack upgrades from the CRDs of the latest version in test/compat to this tree's
-// CRDs, and downgrades again. Each time restarts are due, windows are open, a pool is being
-// changed, and the manager is killed in the middle. Nothing may be restarted twice, lost or undone.
-// OLD_CLOCK_BIN names the older version's manager, built like make build-clock; by default it is
-// this tree's manager.
+// TestUpgradeAndBack upgrades from the chart and the manager of the latest version in test/compat
+// to those of this tree, and downgrades again. Each time restarts are due, windows are open, a pool
+// is being changed, and the manager is killed in the middle. Nothing may be restarted twice, lost
+// or undone. OLDER names the folder with the older version, which make build-older builds.
 func TestUpgradeAndBack(t *testing.T) {
 	t.Parallel()
-	u := newUpgrade(t)
-	older := u.Cluster
-	if program := os.Getenv("OLD_CLOCK_BIN"); program != "" {
-		older = u.WithManager(program)
+	dir := cmp.Or(os.Getenv("OLDER"), filepath.Join(framework.Root(), "bin", "older"))
+	commit, err := os.ReadFile(filepath.Join(dir, "commit"))
+	if err != nil {
+		t.Fatalf("there is no older version: run make build-older: %v", err)
 	}
-	versions, err := filepath.Glob(filepath.Join(framework.Root(), "test", "compat", "v*", "crds"))
-	if err != nil || len(versions) == 0 {
-		t.Fatalf("no version is kept: %v", err)
+	t.Logf("the older version is that of commit %s", commit)
+	u := &upgrade{
+		Cluster: framework.StartEmpty(t, fmt.Sprintf("--nodes=%d", upgradedNodes)).WithClocks(t),
+		clock:   framework.NewStandingClock(t, hour.Add(-10*time.Minute)),
 	}
-	oldKinds, newKinds := versions[len(versions)-1], filepath.Join(framework.Root(), "config", "crd", "bases")
+	older := u.WithManager(filepath.Join(dir, "tidekeeper-clock"))
 
-	u.install(t, oldKinds)
+	u.helm(t, "install", "tidekeeper", filepath.Join(dir, "chart"), "--create-namespace", "--set=image.tag=older")
+	u.BecomeManager(t)
+	u.populate(t)
 	manager := older.StartManager(t, u.clock.Flag())
 	u.resume(t)
 	u.eventuallyLabelled(t, "first")
 	u.interrupt(t, manager, hour, "second")
 
-	u.install(t, newKinds)
+	u.helm(t, "upgrade", "tidekeeper", framework.Chart(), "--reset-then-reuse-values", "--set=image.tag=newer")
 	manager = u.StartManager(t, u.clock.Flag())
 	u.eventuallyDone(t, hour)
 	u.eventuallyLabelled(t, "second")
 	u.interrupt(t, manager, hour.Add(time.Hour), "third")
 
-	u.install(t, oldKinds)
+	u.helm(t, "rollback", "tidekeeper")
 	older.StartManager(t, u.clock.Flag())
 	u.eventuallyDone(t, hour, hour.Add(time.Hour))
 	u.eventuallyLabelled(t, "third")
 }
 
-func newUpgrade(t *testing.T) *upgrade {
+// helm runs a helm command of docs/tasks/upgrade.md. The Deployment's pods on simulated nodes run
+// nothing.
+func (u *upgrade) helm(t *testing.T, args ...string) {
 	t.Helper()
-	u := &upgrade{
-		Cluster: framework.Start(t, "--nodes=2").WithClocks(t), clock: framework.NewStandingClock(t, hour.Add(-10*time.Minute)),
-		pool: framework.Pool("upgrade"),
+	args = append(args, "--namespace", framework.ManagerNamespace, "--wait", "--kubeconfig", u.Kubeconfig)
+	if out, err := framework.Helm(t, args...); err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+}
+
+// populate creates the pool, and the Deployments with their suspended ScheduledRestarts.
+func (u *upgrade) populate(t *testing.T) {
+	t.Helper()
+	u.pool = framework.Pool("upgrade")
 	u.pool.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"kubernetes.io/os": "linux"}}
 	u.pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/upgrade": "first"}
 	u.Apply(t, u.pool)
@@ -95,13 +111,6 @@ func newUpgrade(t *testing.T) *upgrade {
 		u.Apply(t, r)
 		u.deployments, u.restarts = append(u.deployments, d), append(u.restarts, r)
 	}
-	return u
-}
-
-// install applies the CRDs in the given folder.
-func (u *upgrade) install(t *testing.T, dir string) {
-	t.Helper()
-	u.MustKubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", dir)
 }
 
 // resume resumes all ScheduledRestarts. Their ticks begin at the current time of the manager's
@@ -157,7 +166,7 @@ func (u *upgrade) eventuallyDone(t *testing.T, ticks ...time.Time) {
 			for _, record := range r.Status.History {
 				got = append(got, outcomeOf(record.ScheduledTime.Time, record.Outcome, record.Reason, record.EarlierTicks))
 			}
-			if diff := cmp.Diff(records, got); diff != "" || r.Status.Active != nil {
+			if diff := gocmp.Diff(records, got); diff != "" || r.Status.Active != nil {
 				return fmt.Errorf("active: %v, history (-want +got):\n%s", r.Status.Active, diff)
 			}
 			return nil
@@ -176,8 +185,8 @@ func (u *upgrade) eventuallyLabelled(t *testing.T, want string) {
 		if err := u.List(t.Context(), nodes, client.MatchingLabels{"example.com/upgrade": want}); err != nil {
 			return err
 		}
-		if len(nodes.Items) != 2 {
-			return fmt.Errorf("%d nodes have it", len(nodes.Items))
+		if len(nodes.Items) != upgradedNodes {
+			return fmt.Errorf("%d nodes have it, want %d", len(nodes.Items), upgradedNodes)
 		}
 		return nil
 	})
