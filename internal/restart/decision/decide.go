@@ -149,6 +149,9 @@ func (d *decider) decide() Need {
 		state: &d.state, gates: &d.gates, triggers: &d.triggers, misses: &d.misses, budget: &d.budget, waiting: &d.waiting,
 		scheduled: d.in.Ticks != nil, brief: d.in.Brief,
 	}
+	if !d.sending.tick.IsZero() {
+		c.failure = d.in.SendFailure
+	}
 	c.set()
 	return need
 }
@@ -163,7 +166,7 @@ func (d *decider) follow() Need {
 	in := &d.in
 	resender := resender{
 		state: &d.state, active: &d.active, triggers: &d.triggers, gates: d.gates.inOrder(), budget: &d.budget, sending: &d.sending, ending: &d.ending, wake: &d.wake, waiting: &d.waiting,
-		live: in.Live, rolledOut: in.RolledOut, sent: in.Sent, refused: in.Refused,
+		live: in.Live, rolledOut: in.RolledOut, sent: in.Sent, failure: in.SendFailure,
 	}
 	progress := progress{
 		state: &d.state, active: &d.active, triggers: &d.triggers, budget: &d.budget, eviction: &d.eviction, resender: &resender, ending: &d.ending, wake: &d.wake,
