@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -53,15 +52,6 @@ func TestSendFails(t *testing.T) {
 // waits for the same reason as an unclaimed tick, and that it is recorded as missed for that reason
 // after its deadline.
 func TestClaimedWaitsAsUnclaimed(t *testing.T) {
-	predecessor := func(change func(*Predecessor)) func(*Input) {
-		return func(in *Input) {
-			p := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: "db", Generation: 1}}
-			p.Status.ObservedGeneration = 1
-			of := Predecessor{Name: "db", Restart: p}
-			change(&of)
-			in.Restart.Spec.After, in.After = []string{"db"}, []Predecessor{of}
-		}
-	}
 	waits := map[string]func(*Input){
 		tidekeeperv1.ReasonTargetPaused:    withTarget(func(t *workload.State) { t.Paused = true }),
 		tidekeeperv1.ReasonTargetRolling:   withTarget(func(t *workload.State) { t.Rollout = workload.Progress{Updating: true} }),
@@ -70,11 +60,9 @@ func TestClaimedWaitsAsUnclaimed(t *testing.T) {
 		tidekeeperv1.ReasonWindowClosed: func(in *Input) {
 			in.Windows, in.Restart.Status.History = window(), tookFor(90*time.Minute).past
 		},
-		tidekeeperv1.ReasonOutOfOrder:          predecessor(func(p *Predecessor) { p.Restart.Status.NextScheduleTime = metaAt("03:00:00") }),
-		tidekeeperv1.ReasonPredecessorNotFound: predecessor(func(p *Predecessor) { p.Restart = nil }),
-		tidekeeperv1.ReasonPredecessorFailed: predecessor(func(p *Predecessor) {
-			p.Restart.Status.History = []tidekeeperv1.RestartRecord{{ScheduledTime: *metaAt("03:00:00"), StartedTime: metaAt("03:00:00"), CompletedTime: *metaAt("03:00:10"), Outcome: tidekeeperv1.OutcomeFailed}}
-		}),
+		tidekeeperv1.ReasonOutOfOrder:          first(dueAt("03:00:00")),
+		tidekeeperv1.ReasonPredecessorFailed:   first(had("03:00:00", tidekeeperv1.OutcomeFailed)),
+		tidekeeperv1.ReasonPredecessorNotFound: func(in *Input) { in.Restart.Spec.After, in.After = []string{"db"}, []Predecessor{{Name: "db"}} },
 		tidekeeperv1.ReasonClosedByQuery: func(in *Input) {
 			in.Queried, in.Answer = true, &Answer{At: in.Now, Closed: "closed by query alerts: Down"}
 		},
