@@ -16,4 +16,5 @@
 //	requests.go    charges API requests and events to namespaces
 //	controller.go  builds controllers
 //	metrics.go     the metrics of resource use by namespace
+//	objects.go     counts the cached objects of each namespace, since their number is not limited
 package fairness

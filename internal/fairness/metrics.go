@@ -5,6 +5,7 @@ package fairness
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,7 +35,7 @@ func describe(name, used string) *prometheus.Desc {
 // RegisterMetrics registers the metrics of this package without values, so that docs/reference can
 // list them.
 func RegisterMetrics(registry prometheus.Registerer) error {
-	return registry.Register(&Shares{})
+	return errors.Join(registry.Register(&Shares{}), registry.Register(&Objects{}))
 }
 
 // Describe implements [prometheus.Collector].

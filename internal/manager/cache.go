@@ -25,6 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/optional"
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/drain"
+	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
@@ -79,7 +80,11 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.
 				return nil, fmt.Errorf("set up the cache of pods: %w", err)
 			}
 		}
-		options.NewInformer = byWorkload.Follow(options.NewInformer)
+		objects := &fairness.Objects{}
+		if err := registry.Register(objects); err != nil {
+			return nil, fmt.Errorf("register the metric of cached objects: %w", err)
+		}
+		options.NewInformer = objects.Follow(byWorkload.Follow(options.NewInformer))
 		return inner(cfg, options)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -175,7 +176,7 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 
 // TestARefusedTickGivesItsSlotBack checks that a restart whose tick the API server rejects releases
 // its slot at the maximum age, so that another restart can start, and that the tick is recorded as
-// missed after its deadline.
+// missed after its deadline. The condition Ready and the record must say why it was rejected.
 func TestARefusedTickGivesItsSlotBack(t *testing.T) {
 	b := newBench(t, func(restart *tidekeeperv1.ScheduledRestart, deployment *appsv1.Deployment) {
 		restart.Spec.StartingDeadlineSeconds = 3600
@@ -194,6 +195,18 @@ func TestARefusedTickGivesItsSlotBack(t *testing.T) {
 			t.Fatalf("the neighbour has a slot after %s", after)
 		}
 	}
+	restart := &tidekeeperv1.ScheduledRestart{}
+	const why = `the API server refused it: patch Deployment web: deployments "web" is forbidden: a policy says no`
+	read := func() {
+		t.Helper()
+		if err := b.client.Get(t.Context(), testKey, restart); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready == nil || !strings.HasSuffix(ready.Message, "; "+why) {
+		t.Errorf("the condition is %+v, want that it says %q", ready, why)
+	}
 	if err := b.reconcile(t, b.slots.age+time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +216,8 @@ func TestARefusedTickGivesItsSlotBack(t *testing.T) {
 	if err := b.reconcile(t, 61*time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	restart := &tidekeeperv1.ScheduledRestart{}
-	if err := b.client.Get(t.Context(), testKey, restart); err != nil {
-		t.Fatal(err)
-	}
-	if h := restart.Status.History; len(h) != 1 || h[0].Outcome != tidekeeperv1.OutcomeMissed || h[0].Reason != tidekeeperv1.ReasonBudgetExhausted {
+	read()
+	if h := restart.Status.History; len(h) != 1 || h[0].Outcome != tidekeeperv1.OutcomeMissed || h[0].Reason != tidekeeperv1.ReasonBudgetExhausted || !strings.HasSuffix(h[0].Message, "; before that, "+why) {
 		t.Errorf("history: %+v", h)
 	}
 }

@@ -59,7 +59,7 @@ func (g *gatherer) decide(ctx context.Context, key types.NamespacedName, restart
 	in.ClaimAhead = g.claims.ahead(key)
 	in.BeforeClaim = g.claims.before(key, restart)
 	in.Attempts = g.evictions.of(key, restart)
-	in.Refused = g.refusals.ofSend(key, restart)
+	in.SendFailure = g.refusals.ofSend(key, restart)
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&restart.Spec)
 	t, err := g.targets.read(ctx, g.targets.client, restart, &in)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 // memory is the in-memory state of a ScheduledRestart, in addition to its status. Each field is
 // used by a single type, and is declared with that type's file.
 type memory struct {
-	sent        *sentTick
-	claim       *claim
-	attempts    *attemptsFor
-	refusal     *refusal
-	refusedSend *refusedSend
-	defaults    *refusedDefault
-	config      *configUse
-	storm       *decision.Source
+	sent       *sentTick
+	claim      *claim
+	attempts   *attemptsFor
+	refusal    *refusal
+	failedSend *failedSend
+	defaults   *refusedDefault
+	config     *configUse
+	storm      *decision.Source
 	// reason is the reason of the condition Ready. overdue is the time at which the
 	// ScheduledRestart becomes overdue.
 	reason  string

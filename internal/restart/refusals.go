@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
@@ -25,10 +26,10 @@ const (
 // a reconcile. refusals also stores the reason for which a tick could not be sent.
 type refusals struct{ memories *memories }
 
-// refusedSend is a tick that could not be sent, with the error.
-type refusedSend struct {
+// failedSend is a tick that could not be sent, with the failure.
+type failedSend struct {
 	tickOf
-	why string
+	decision.SendFailure
 }
 
 // refusal describes the last status write that the API server rejected.
@@ -44,24 +45,32 @@ func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.Sche
 	r.memories.with(key, func(m *memory) {
 		switch {
 		case err == nil:
-			m.refusedSend = nil
+			m.failedSend = nil
 		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
-			m.refusedSend = &refusedSend{tickInProgress(restart), text.Shorten(err.Error(), tidekeeperv1.MaxRefusalLength)}
+			m.failedSend = &failedSend{tickInProgress(restart), decision.SendFailure{
+				Error: text.Shorten(err.Error(), tidekeeperv1.MaxRefusalLength), Refused: isRefused(err),
+			}}
 		}
 	})
 }
 
-// ofSend returns the reason for which the tick of the restart in progress could not be sent; "" if
-// there is none.
-func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (why string) {
+// isRefused reports whether the API server rejected a patch of a target because of its content or
+// the manager's rights. An admission webhook that rejects it, or cannot be called, results in an
+// internal error or one of the other errors.
+func isRefused(err error) bool {
+	return isContentRejected(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err)
+}
+
+// ofSend returns the failure of the last attempt to send the tick of the restart in progress.
+func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (failure decision.SendFailure) {
 	r.memories.with(key, func(m *memory) {
-		if m.refusedSend != nil && m.refusedSend.isInProgress(restart) {
-			why = m.refusedSend.why
+		if m.failedSend != nil && m.failedSend.isInProgress(restart) {
+			failure = m.failedSend.SendFailure
 			return
 		}
-		m.refusedSend = nil
+		m.failedSend = nil
 	})
-	return why
+	return failure
 }
 
 // until returns the time before which a rejected status of a ScheduledRestart must not be written

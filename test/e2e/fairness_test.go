@@ -173,6 +173,9 @@ func TestRequestsOfANamespace(t *testing.T) {
 	if requests := metrics.SumOf("tidekeeper_namespace_requests", "namespace", many); requests < burst {
 		t.Errorf("by the metric, the greedy namespace has caused %g requests, want at least %d", requests, burst)
 	}
+	if objects := metrics.SumOf("tidekeeper_namespace_cached_objects", "namespace", many); objects < greed {
+		t.Errorf("by the metric, the greedy namespace has %g objects in the cache, want at least %d", objects, greed)
+	}
 	if deferred := metrics.SumOf("tidekeeper_namespace_deferred_reconciles", "namespace", one); deferred > 0 {
 		t.Errorf("%g reconciles of the modest namespace were put off", deferred)
 	}

@@ -242,10 +242,10 @@ func asksWhatIf(ctx context.Context, t *testing.T, d *dashboard) {
 	press(ctx, t, "none-such")
 	shows(ctx, t, `there is no node "none-such"`)
 	value[bool](ctx, t, `(document.getElementById("f-lose").select(), true)`)
-	press(ctx, t, "worker-1; worker-2, worker-3")
+	press(ctx, t, "node-1; node-2, node-3")
 	shows(ctx, t, "then 2 nodes")
 	until(ctx, t, "the command is that of the form, and the other form keeps its values",
-		`document.getElementById("sequence-command").textContent === "kubectl tide pools loss --node worker-1 --then worker-2,worker-3" && document.getElementById("f-cpu").value === "1000x"`)
+		`document.getElementById("sequence-command").textContent === "kubectl tide pools loss --node node-1 --then node-2,node-3" && document.getElementById("f-cpu").value === "1000x"`)
 }
 
 // unnamed is a script that returns the elements without an accessible name, and duplicate ids,

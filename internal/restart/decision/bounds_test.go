@@ -152,7 +152,7 @@ func drawStrange(random *rand.Rand) Input {
 	for range random.IntN(2) * int(in.Restart.Spec.HistoryLimit) {
 		in.Restart.Status.History = append(in.Restart.Status.History, tidekeeperv1.RestartRecord{Outcome: tidekeeperv1.OutcomeMissed, CompletedTime: *metaAt("02:00:00")})
 	}
-	for _, part := range []any{in.Target, in.Answer, &in.Freezes, &in.Attempts, &in.Unreadable, &in.Polled, &in.Unserved} {
+	for _, part := range []any{in.Target, in.Answer, &in.Freezes, &in.Attempts, &in.SendFailure, &in.Unreadable, &in.Polled, &in.Unserved} {
 		if v := reflect.ValueOf(part); !v.IsNil() {
 			scramble(random, v)
 		}

@@ -81,6 +81,9 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
+	// failure is the field SendFailure of the input if the decision sends the tick again. A tick
+	// whose attempt seemed to fail may have been sent nevertheless.
+	failure SendFailure
 	// scheduled is true if there is a schedule.
 	scheduled bool
 	// brief holds the conditions of brief decisions; nil if the decision is not brief.
@@ -270,6 +273,9 @@ func (c *conditions) restartingMessage() string {
 		if active.Eviction.Refused != "" {
 			message += "; " + active.Eviction.Refused
 		}
+	} else if c.failure.Refused {
+		// Other failures pass quickly, and are not worth two status writes.
+		message += "; " + c.failure.String()
 	}
 	if c.budget.outlived {
 		message += fmt.Sprintf("; this takes longer than %s, and other restarts may start meanwhile", c.budget.age)

@@ -174,6 +174,9 @@ func (d *decider) decide() Need {
 		}
 		c.brief = d.brief
 	}
+	if !d.sending.tick.IsZero() {
+		c.failure = d.in.SendFailure
+	}
 	c.set()
 	return need
 }
@@ -188,7 +191,7 @@ func (d *decider) follow() Need {
 	in := d.in
 	resender := resender{
 		state: &d.state, active: &d.active, triggers: &d.triggers, gates: d.gates.inOrder(), budget: &d.budget, sending: &d.sending, ending: &d.ending, wake: &d.wake, waiting: &d.waiting,
-		live: in.Live, rolledOut: in.RolledOut, sent: in.Sent, refused: in.Refused,
+		live: in.Live, rolledOut: in.RolledOut, sent: in.Sent, failure: in.SendFailure,
 	}
 	progress := progress{
 		state: &d.state, active: &d.active, triggers: &d.triggers, budget: &d.budget, eviction: &d.eviction, resender: &resender, ending: &d.ending, wake: &d.wake,

@@ -38,7 +38,7 @@ func fullInputs(t *testing.T) []Input {
 		in.Config = &Config{Hash: "c1-1", Missing: "ConfigMap settings does not exist"}
 		in.Slots, in.SlotAge = Slots{Limit: 5, Share: 2, ShareUsed: true}, time.Minute
 		in.FreezesShared, in.FreezeConfirmed, in.ClaimAhead = time.Second, time.Second, time.Minute
-		in.Sent, in.Refused, in.LeadingSince, in.Brief = at("03:00:00"), "denied", at("02:59:00"), true
+		in.Sent, in.SendFailure, in.LeadingSince, in.Brief = at("03:00:00"), SendFailure{Refused: true, Error: "denied"}, at("02:59:00"), true
 	})
 	claimed := makeInputs(active, now("02:59:50"), func(in *Input) {
 		before := in.Restart.Status

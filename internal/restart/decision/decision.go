@@ -97,9 +97,9 @@ type Input struct {
 	// kubectl rollout undo reverts the annotation together with the pod template.
 	Sent time.Time
 
-	// Refused is the reason for which the API server rejected this process's last attempt to send
-	// the tick of the restart in progress. It is "" if the attempt was not rejected.
-	Refused string
+	// SendFailure describes this process's last attempt to send the tick of the restart in
+	// progress. Its zero value means that the attempt did not fail, or that there was none.
+	SendFailure SendFailure
 
 	// LeadingSince is the time at which this process became the leader.
 	LeadingSince time.Time

@@ -125,6 +125,12 @@ func TestGatesAreThoseOfDecide(t *testing.T) {
 		makeInputs(withTarget(func(t *workload.State) { t.Partitioned = true })),
 		makeInputs(withTarget(func(t *workload.State) { t.Stalled = true })),
 		makeInputs(withTarget(func(t *workload.State) { t.Rollout.Updating = true })),
+		makeInputs(withTarget(func(t *workload.State) { t.Rollout.Available = false })),
+		makeInputs(withTarget(func(t *workload.State) { t.Rollout.Available = false }), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Precondition = tidekeeperv1.PreconditionNone })),
+		makeInputs(withTarget(func(t *workload.State) { t.Deleting = true })),
+		makeInputs(first()), makeInputs(first(dueAt("03:00:00"))), makeInputs(first(restarting("03:00:00"))), makeInputs(first(had("03:00:00", tidekeeperv1.OutcomeFailed))),
+		makeInputs(first(), func(in *Input) { in.Cycle = []string{"web", "db", "web"} }),
+		makeInputs(func(in *Input) { in.Restart.Status.ConsecutiveFailures = in.Restart.Spec.FailureLimit }),
 	} {
 		requestAt("03:00:01")(&in)
 		in.Restart.Status.NextScheduleTime = nil

@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +205,36 @@ func TestFollowEviction(t *testing.T) {
 				t.Errorf("the condition says %q", ready.Message)
 			}
 		})
+	}
+}
+
+// TestNoFailureByTheCache checks for random inputs that no restart fails because of a target from
+// the cache: the API server must be asked first, as the restart may be complete by now. A deletion,
+// which cannot be undone, is the only exception.
+func TestNoFailureByTheCache(t *testing.T) {
+	asked := 0
+	for seed := range uint64(6_000) {
+		in := drawStrange(rand.New(rand.NewPCG(seed, 0)))
+		if in.Restart.Status.Active == nil || in.Target != nil && in.Target.Deleting {
+			continue
+		}
+		in.Live = false
+		d := Decide(in)
+		if d.Needs == NeedLiveTarget {
+			asked++
+		}
+		for _, r := range d.Records {
+			if r.Outcome == tidekeeperv1.OutcomeFailed {
+				t.Errorf("seed %d: %s %.80s", seed, r.Reason, r.Message)
+			}
+		}
+	}
+	if asked < 500 {
+		t.Errorf("the API server was asked for the target only %d times", asked)
+	}
+	late := makeInputs(evicting, now("03:30:03"), withTarget(sentTo), func(in *Input) { in.Live = false })
+	if d := Decide(late); d.Needs != NeedLiveTarget || len(d.Records) > 0 {
+		t.Errorf("an eviction during a rollout: it needs %d, and records %+v", d.Needs, d.Records)
 	}
 }
 

@@ -185,10 +185,6 @@ func TestStartsWhenItIsSent(t *testing.T) {
 	if d := Decide(late); d.Unchanged || !d.Status.Active.StartedTime.Time.Equal(late.Now) || d.Send.IsZero() {
 		t.Errorf("a claim that is sent late: unchanged %t, %+v", d.Unchanged, d.Status.Active)
 	}
-	refused := makeInputs(active, unsent, now("03:15:01"), func(in *Input) { in.Refused = "a policy says no" })
-	if d := Decide(refused); len(d.Records) != 1 || d.Records[0].Message != "not sent before the deadline: the API server refused it: a policy says no" {
-		t.Errorf("the API server refused it: %+v", d.Records)
-	}
 }
 
 // TestClockSetBack checks a restart in progress after the clock was set back by hours: it must not

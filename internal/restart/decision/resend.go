@@ -23,12 +23,33 @@ type resender struct {
 	ending   *ending
 	wake     *alarm
 	waiting  *waiting
-	// live, rolledOut, sent and refused are the fields Live, RolledOut, Sent and Refused of the
+	// live, rolledOut, sent and failure are the fields Live, RolledOut, Sent and SendFailure of the
 	// input.
 	live      bool
 	rolledOut *bool
 	sent      time.Time
-	refused   string
+	failure   SendFailure
+}
+
+// SendFailure describes a failed attempt to send a tick to its target.
+type SendFailure struct {
+	// Error is the error of the attempt; "" if it did not fail.
+	Error string
+	// Refused is true if the API server rejected the write because of its content or the manager's
+	// rights, for example by an admission policy. Retries are then likely to be rejected as well.
+	Refused bool
+}
+
+// String describes the failure for users; "" if there was none.
+func (f SendFailure) String() string {
+	switch {
+	case f.Error == "":
+		return ""
+	case f.Refused:
+		return "the API server refused it: " + f.Error
+	default:
+		return "the last attempt failed: " + f.Error
+	}
 }
 
 // resend sends the tick, or ends the restart. It returns the next fact that is needed for this.
@@ -140,16 +161,23 @@ func (r *resender) sendLate(tick, due time.Time) Need {
 }
 
 // late returns the reason for which the tick of a started restart was not sent before its deadline.
+// A failed attempt is also reported if the restart waited for a blocker afterwards, since without
+// the failure it would not have had to wait.
 func (r *resender) late(blocked *blocker) (reason, message string) {
-	waited := r.state.waitedFor()
+	const unsent = "not sent before the deadline: "
+	waited, failure := r.state.waitedFor(), r.failure.String()
 	switch {
 	case blocked != nil:
-		return blocked.reason, "not sent before the deadline: " + blocked.message
+		reason, message = blocked.reason, unsent+blocked.message
 	case goneWait(waited, r.budget) != "":
-		return waited, "not sent before the deadline: " + goneWait(waited, r.budget)
-	case r.refused != "":
-		return tidekeeperv1.ReasonDeadlineExceeded, "not sent before the deadline: the API server refused it: " + r.refused
+		reason, message = waited, unsent+goneWait(waited, r.budget)
+	case failure != "":
+		return tidekeeperv1.ReasonDeadlineExceeded, unsent + failure
 	default:
 		return tidekeeperv1.ReasonDeadlineExceeded, "the restart was not sent before its deadline"
 	}
+	if failure != "" {
+		message += "; before that, " + failure
+	}
+	return reason, message
 }

@@ -66,7 +66,22 @@ func (r *Reader) Read(ctx context.Context, namespace string, ref tidekeeperv1.Ta
 		in.Polled, in.Unserved = true, true
 		return nil
 	}
-	return Read(ctx, r.client, namespace, ref, in)
+	if err := Read(ctx, r.client, namespace, ref, in); err != nil {
+		return err
+	}
+	if in.Unserved {
+		r.retire(kind)
+	}
+	return nil
+}
+
+// retire marks a served kind as unserved, because its CRD was deleted. Otherwise each target of the
+// kind would trigger a discovery at each read.
+func (r *Reader) retire(kind schema.GroupKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.served.Delete(kind)
+	r.unserved.Insert(kind)
 }
 
 // known reports whether the reader can determine without a request if the API server serves a kind.

@@ -26,6 +26,8 @@ import (
 type cluster struct {
 	client.SubResourceClient
 	requests atomic.Int32
+	// removed is true if the CRD of the Widgets was deleted.
+	removed atomic.Bool
 }
 
 func (c *cluster) SubResource(string) client.SubResourceClient { return c }
@@ -34,7 +36,7 @@ func (c *cluster) Get(_ context.Context, object, scale client.Object, _ ...clien
 	c.requests.Add(1)
 	time.Sleep(time.Second) // sleep: uses the synctest clock, so that other goroutines send requests in the meantime
 	kind := object.GetObjectKind().GroupVersionKind()
-	if kind.Kind != "Widget" {
+	if kind.Kind != "Widget" || c.removed.Load() {
 		return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	}
 	return unstructured.SetNestedField(scale.(*unstructured.Unstructured).Object, int64(3), "spec", "replicas")
@@ -84,5 +86,15 @@ func TestReaderOfKindsThatAreNotServed(t *testing.T) {
 		clock.SetTime(clock.Now().Add(unservedFor))
 		read("mallory", "Foo", false)
 		used(1, "a minute later")
+
+		c.removed.Store(true)
+		for range 100 {
+			read("alice", "Widget", false)
+		}
+		used(1, "a kind that is served no longer")
+		c.removed.Store(false)
+		clock.SetTime(clock.Now().Add(unservedFor))
+		read("alice", "Widget", true)
+		used(2, "it is served again")
 	})
 }
