@@ -25,6 +25,7 @@
 //   - drain.go: the pods that block draining a node
 //   - maintenance.go: rounds of maintenance, and the nodes that are being maintained
 //   - like.go: selecting a workload in the form on the capacity page
+//   - sequence.go: nodes that are lost one after the other, on the capacity page
 //   - draw.go, strip.go, lanes.go, stages.go: dimensions of bars, node maps, strips, lanes and
 //     histograms
 //   - gates.go: the closed gates of a restart
