@@ -41,9 +41,10 @@ func newFreezeCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "freeze --until TIME --reason TEXT",
 		Short: "Hold back restarts and NoExecute taints until a time",
-		Long: `freeze creates a Freeze: until it ends, no restart is started, whatever its trigger, and no
-node gets a NoExecute taint from a pool. With -n, only restarts in these namespaces are held
-back; taints are held back in any case. Restarts in progress continue.
+		Long: `freeze creates a Freeze: until it ends, no restart is started, whatever its trigger, no node
+gets a NoExecute taint from a pool, and no NodeMaintenance drains nodes. With -n, only
+restarts in these namespaces are held back; nodes are held back in any case. Restarts in
+progress continue.
 
 A Freeze ends by itself; kubectl tide thaw ends it earlier. Restarts whose deadline has
 passed by then are missed, and the others start as the budget allows. kubectl get freezes

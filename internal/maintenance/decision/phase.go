@@ -154,7 +154,7 @@ func waitsFor(end tidekeeperv1.MaintenanceEnd) string {
 	case tidekeeperv1.UntilReplaced:
 		return "waits until the Node is deleted"
 	case tidekeeperv1.UntilDrained:
-		return "waits for nothing"
+		return "it is used again at once"
 	default:
 		return "waits until the annotation " + tidekeeperv1.DrainedForMaintenanceAnnotation + " is removed"
 	}

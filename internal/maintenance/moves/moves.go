@@ -166,7 +166,11 @@ func (d *decider) refusalReason(pod *corev1.Pod) string {
 func (d *decider) blocked(pod *corev1.Pod, reason, message string) {
 	if rank := slices.Index(ranks, reason); rank < d.rank {
 		d.rank = rank
-		d.out.Reason, d.out.Message = reason, fmt.Sprintf("pod %s/%s (%s): %s", pod.Namespace, pod.Name, pods.WorkloadName(pod), message)
+		of := ""
+		if kind, name := pods.Workload(pod); kind != "" {
+			of = fmt.Sprintf(" (%s/%s)", kind, name)
+		}
+		d.out.Reason, d.out.Message = reason, fmt.Sprintf("pod %s/%s%s: %s", pod.Namespace, pod.Name, of, message)
 	}
 }
 
