@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"text/tabwriter"
@@ -166,6 +167,9 @@ func (p podIndexer) IndexField(ctx context.Context, kind client.Object, field st
 	return p.FieldIndexer.IndexField(ctx, kind, field, extract)
 }
 
+// clusterScoped lists the watched kinds that are not namespaced.
+var clusterScoped = []string{"Namespace", "Node", "RuntimeClass", "Freeze", "NodeMaintenance", "NodePool"}
+
 // mapperOf returns a RESTMapper for the kinds that the manager watches.
 func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
 	t.Helper()
@@ -175,7 +179,11 @@ func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mapper.Add(gvk, meta.RESTScopeNamespace)
+		scope := meta.RESTScopeNamespace
+		if slices.Contains(clusterScoped, gvk.Kind) {
+			scope = meta.RESTScopeRoot
+		}
+		mapper.Add(gvk, scope)
 	}
 	return mapper
 }
