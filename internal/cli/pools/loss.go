@@ -68,7 +68,7 @@ func (o *lossOptions) Validate() error {
 	if len(o.nodes) > 0 && len(o.zones) > 0 {
 		return errors.New("write either --node or --zone, not both")
 	}
-	if err := o.sequenceOptions.validate(len(o.nodes) > 0); err != nil {
+	if err := o.validate(len(o.nodes) > 0); err != nil {
 		return err
 	}
 	return o.nodesOptions.Validate()
