@@ -54,10 +54,11 @@ func minAvailableOf(d *appsv1.Deployment, minAvailable intstr.IntOrString) *poli
 	}
 }
 
-// eventuallyMaintained waits until the status of a NodeMaintenance satisfies a check.
+// eventuallyMaintained waits until the status of a NodeMaintenance satisfies a check. A manager that is
+// killed during an eviction may block the pod's budget for two minutes, as in TestWithinBudgetsAfterKills.
 func eventuallyMaintained(t *testing.T, m *tidekeeperv1.NodeMaintenance, what string, check func(*tidekeeperv1.NodeMaintenance) error) {
 	t.Helper()
-	framework.Eventually(t, "NodeMaintenance "+m.Name+" "+what, func() error {
+	framework.EventuallyWithin(t, 2*framework.Patience, "NodeMaintenance "+m.Name+" "+what, func() error {
 		cluster.Refresh(t, m)
 		return check(m)
 	})
