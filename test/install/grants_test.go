@@ -32,18 +32,8 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 		}
 		return roles
 	}
-	// which returns the names of the controllers for which `has` returns true, so that the test
-	// also covers new controllers.
-	which := func(has func(controller.Definition) bool) (names []string) {
-		for _, c := range manager.NewOptions().Definitions() {
-			if has(c) {
-				names = append(names, c.Name)
-			}
-		}
-		return names
-	}
 	all := which(func(controller.Definition) bool { return true })
-	off := which(func(c controller.Definition) bool { return c.OffByDefault })
+	off := which(isOff)
 	on := which(func(c controller.Definition) bool { return !c.OffByDefault })
 	others := which(func(c controller.Definition) bool {
 		return !c.OffByDefault && c.Name != "nodepool" && c.Name != "pod-startup"
@@ -124,7 +114,7 @@ func TestChartGrantsTheScaleOfTargets(t *testing.T) {
 // role.
 func TestChartKnowsAllControllers(t *testing.T) {
 	all := renderChart(t, "--no-hooks")
-	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count},optionalWatches={configmaps,secrets}")
+	bound := renderChart(t, "--no-hooks", "--set=controllers={*,"+strings.Join(which(isOff), ",")+"},optionalWatches={configmaps,secrets}")
 	text, err := os.ReadFile(filepath.Join(framework.Root(), "config", "rbac", "role.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,3 +129,17 @@ func TestChartKnowsAllControllers(t *testing.T) {
 		}
 	}
 }
+
+// which returns the names of the controllers for which `has` returns true, so that the tests also cover
+// new controllers.
+func which(has func(controller.Definition) bool) (names []string) {
+	for _, c := range manager.NewOptions().Definitions() {
+		if has(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// isOff reports whether a controller is off by default.
+func isOff(c controller.Definition) bool { return c.OffByDefault }
