@@ -20,8 +20,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
 )
 
-// drains holds what is known about the pods of nodes that are being drained or are returning. It is
-// lost with the process, and found out again.
+// drains holds the state of the pods on nodes that are being drained, or are waiting to become
+// ready again. It exists only in memory, and is restored from the API server after a restart of the
+// process.
 type drains struct {
 	clock clock.PassiveClock
 
@@ -29,27 +30,29 @@ type drains struct {
 	byNode map[string]*drainOf
 }
 
-// drainOf is what is known about the pods of a node.
+// drainOf holds the state of the pods on a node.
 type drainOf struct {
 	maintenance string
 	uid         types.UID
-	// start is the time at which the drain began, which identifies the restarts that it requests.
+	// start is the time at which the drain began. It identifies the restarts requested for the
+	// drain.
 	start time.Time
 	// moving is true if pods may be moved.
 	moving bool
 	// looked is the time at which the pods were last listed.
 	looked time.Time
-	// state is the last known state of the pods; nil if it is not known yet.
+	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
-	// refused contains the evictions that were refused, and attempts their numbers, by the pod's UID.
+	// refused maps the UIDs of pods whose eviction was refused to the refusal, and attempts maps
+	// them to the number of refusals.
 	refused  map[types.UID]moves.Refused
 	attempts map[types.UID]int
 }
 
 func newDrains(c clock.PassiveClock) *drains { return &drains{clock: c, byNode: map[string]*drainOf{}} }
 
-// watch sets the nodes of a NodeMaintenance whose pods are to be looked at, and those whose pods are
-// to be moved. It returns the nodes that have to be looked at now.
+// watch sets a NodeMaintenance's nodes whose pods must be observed, and the subset of nodes whose
+// pods must be moved. It returns the nodes whose pods must be checked now.
 func (d *drains) watch(maintenance string, status *tidekeeperv1.NodeMaintenanceStatus, watched, moving []string) (changed []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +87,7 @@ func (d *drains) forget(maintenance string) {
 	}
 }
 
-// states returns the states of the nodes of a NodeMaintenance.
+// states returns the states of the pods on a NodeMaintenance's nodes, keyed by node.
 func (d *drains) states(maintenance string) map[string]decision.Drain {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +100,8 @@ func (d *drains) states(maintenance string) map[string]decision.Drain {
 	return states
 }
 
-// look records that the pods of a node are listed now, and returns a copy of what is known about them;
-// false if they are not looked at.
+// look records that the pods on a node are listed now, and returns a copy of their state; false if the
+// pods are not observed.
 func (d *drains) look(node string) (drainOf, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,8 +118,8 @@ func (d *drains) look(node string) (drainOf, bool) {
 	return copied, true
 }
 
-// set records the state of the pods of a node, unless the drain has ended meanwhile. It reports
-// whether the state has changed.
+// set records the state of the pods on a node, unless the drain has ended. It reports whether the
+// state has changed.
 func (d *drains) set(node string, seen drainOf, state decision.Drain) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +143,7 @@ func (d *drains) others(node string) (names []string) {
 	return names
 }
 
-// Evictions that were refused are tried again after a delay that doubles.
+// Delays before a refused eviction is retried. The delay doubles with each refusal.
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = time.Minute
