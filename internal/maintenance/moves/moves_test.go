@@ -60,6 +60,16 @@ func TestDecide(t *testing.T) {
 		{name: "the only replica, which may be unavailable", pod: same, of: deployment(1, 1, func(d *appsv1.Deployment) {
 			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}
 		}), how: "evict"},
+		{name: "all of four replicas, of which one may be unavailable", pod: same, of: deployment(4, 1, sameDeployment), how: "restart"},
+		{name: "one of four replicas, whose budget never allows it", pod: same, of: deployment(4, 4, sameDeployment), in: func(in *Input) {
+			in.Budgets = []policyv1.PodDisruptionBudget{{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 4, DesiredHealthy: 4, CurrentHealthy: 4},
+			}}
+		}, how: "evict"},
+		{name: "all replicas, all of which may be unavailable", pod: same, of: deployment(4, 1, func(d *appsv1.Deployment) {
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromString("100%"))}
+		}), how: "evict"},
 		{name: "the only replica, to be evicted", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.SingleReplicas = tidekeeperv1.SingleReplicasEvict }, how: "evict"},
 		{name: "the only replica, not ready", pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, of: deployment(1, 0, sameDeployment), how: "evict"},
 		{name: "a budget that never allows it", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) {

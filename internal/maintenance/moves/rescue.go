@@ -59,10 +59,14 @@ func MayNeedRescue(pod *corev1.Pod) bool {
 func (d *decider) rescue(pod *corev1.Pod) bool {
 	key, is := DeploymentOf(pod)
 	deployment := d.Deployments[key]
-	if !is || deployment == nil || !pods.IsConditionTrue(pod, corev1.PodReady) || !surges(deployment) {
+	if !is || deployment == nil || !pods.IsConditionTrue(pod, corev1.PodReady) {
 		return false
 	}
-	if d.ready[key]+d.LeavingElsewhere[key] < deployment.Status.ReadyReplicas && !d.neverAllowed(pod) {
+	never := d.neverAllowed(pod)
+	if least, possible := readyDuring(deployment); !possible || least == 0 || never && least < replicasOf(deployment) {
+		return false // A restart would do as much harm as an eviction.
+	}
+	if d.ready[key]+d.LeavingElsewhere[key] < deployment.Status.ReadyReplicas && !never {
 		return false // The Deployment has ready pods elsewhere, and its budget can allow the eviction.
 	}
 	restart, requested := d.Restarts[key]
@@ -92,16 +96,19 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 	}
 }
 
-// surges reports whether a restart of the Deployment makes a new pod ready before it deletes an old
-// pod, and never reduces the number of ready pods below replicas.
-func surges(d *appsv1.Deployment) bool {
-	replicas := 1
-	if d.Spec.Replicas != nil {
-		replicas = int(*d.Spec.Replicas)
+func replicasOf(d *appsv1.Deployment) int {
+	if d.Spec.Replicas == nil {
+		return 1
 	}
-	rolling := d.Spec.Strategy.RollingUpdate
+	return int(*d.Spec.Replicas)
+}
+
+// readyDuring returns the number of pods that are ready at all times during a restart of the Deployment
+// whose pods are all ready. It returns false if a restart does not replace the pods one after the other.
+func readyDuring(d *appsv1.Deployment) (least int, possible bool) {
+	replicas, rolling := replicasOf(d), d.Spec.Strategy.RollingUpdate
 	if d.Spec.Paused || replicas == 0 || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		return false
+		return 0, false
 	}
 	surge, unavailable := intstr.FromString("25%"), intstr.FromString("25%")
 	if rolling != nil && rolling.MaxSurge != nil {
@@ -111,11 +118,17 @@ func surges(d *appsv1.Deployment) bool {
 		unavailable = *rolling.MaxUnavailable
 	}
 	more, err := intstr.GetScaledValueFromIntOrPercent(&surge, replicas, true)
-	if err != nil || more < 1 {
-		return false
+	if err != nil {
+		return 0, false
 	}
 	fewer, err := intstr.GetScaledValueFromIntOrPercent(&unavailable, replicas, false)
-	return err == nil && fewer == 0
+	if err != nil {
+		return 0, false
+	}
+	if more == 0 && fewer == 0 {
+		fewer = 1 // As the Deployment controller does.
+	}
+	return max(0, replicas-fewer), true
 }
 
 // isRolling reports whether a rollout of the Deployment, which replaces its pods, is in progress.
