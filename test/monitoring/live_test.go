@@ -15,6 +15,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 func TestPrometheus(t *testing.T) {
 	p := prometheus{framework.FreeAddress(t)}
 	gates := p.gates(t, map[string]any{"name": "never", "query": `vector(1) > 2`})
-	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true", "--restart-queries=" + gates}, cluster.ElectUntilReleased(t)...)...)
+	manager := cluster.StartManager(t, append([]string{"--metrics-secure=true", "--controllers=*,node-maintenance", "--restart-queries=" + gates}, cluster.ElectUntilReleased(t)...)...)
 	p.watch(t, manager)
 	since := time.Now()
 	load(t, p)
@@ -97,8 +99,8 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// load creates a pool with a cordoned node, pods, a restart, a schedule whose target is missing,
-// and drift. Each counted event happens twice, because rates need two scrapes.
+// load creates a pool with a cordoned node, pods, a maintenance, a restart, a schedule whose target is
+// missing, and drift. Each counted event happens twice, because rates need two scrapes.
 func load(t *testing.T, p prometheus) {
 	t.Helper()
 	cluster.AddNodes(t, "w", 3, "--pool", "w")
@@ -106,8 +108,15 @@ func load(t *testing.T, p prometheus) {
 	cluster.Change(t, cordoned, func() { cordoned.Spec.Unschedulable = true })
 	pool := framework.Pool("w")
 	pool.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: 1}
+	pool.Spec.Drainable = &tidekeeperv1.Drainable{}
 	pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/w": "1"}
 	cluster.Apply(t, pool)
+	// A pod without a controller blocks a drain, and the maintenance has begun no drain.
+	cluster.Apply(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", Namespace: metav1.NamespaceDefault}, Spec: framework.App})
+	cluster.Apply(t, &tidekeeperv1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "weekly"},
+		Spec:       tidekeeperv1.NodeMaintenanceSpec{Nodes: tidekeeperv1.MaintenanceNodes{Pools: []string{"w"}}, Suspend: true},
+	})
 	cluster.Apply(t, scheduled("nothing"))
 	web := framework.Deployment("web", 2, framework.App)
 	cluster.Apply(t, web)
