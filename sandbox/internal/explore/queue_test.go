@@ -38,6 +38,25 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestEarlierFindingsComeFirst checks that the faults of findings with earlier inputs are injected
+// before more promising faults.
+func TestEarlierFindingsComeFirst(t *testing.T) {
+	var all []faults.Planned
+	for step := range 4 {
+		all = append(all, faults.Planned{Fault: faults.Fault{Kind: "Restart", Step: step}, Score: 10 - step})
+	}
+	book := &results.Book[*Finding]{Result: &results.Result[*Finding]{}, Again: []*Finding{{ID: all[2].ID()}, {ID: all[3].ID()}}}
+	q := &queue{book: book, over: t.Context(), history: faults.NewHistory()}
+	q.fill(all)
+	var got []int
+	for f, ok := q.take(false); ok; f, ok = q.take(false) {
+		got = append(got, f.Step)
+	}
+	if want := []int{2, 3, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("those of the steps %v are injected, want %v", got, want)
+	}
+}
+
 // TestSecondTime checks that a finding counts as reproduced if the second run reaches the fault and
 // shows the same problem. Finding.Second must describe any other result.
 func TestSecondTime(t *testing.T) {

@@ -45,8 +45,7 @@ type Plan struct {
 // Run learns the cluster state with the sample, then tests edits of the sample until all are done
 // or the time limit p.For is reached.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
-	in := f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
-	book, over, end, err := Tool.Begin(ctx, f.Testbeds.Dir, in, p.Plan)
+	book, over, end, err := Tool.Begin(ctx, f.Testbeds.Dir, f.inputs(), p.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +79,11 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 	err = errors.Join(err, book.Judge(by))
 	book.Left, book.Took = len(q.edits), book.Elapsed()
 	return book.Result, err
+}
+
+// inputs returns everything that results depend on.
+func (f *Fuzzer) inputs() results.Inputs {
+	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
 }
 
 // chosen returns a trial for each of this shard's edits that match p.Only.

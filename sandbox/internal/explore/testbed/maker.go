@@ -56,7 +56,7 @@ type Maker struct {
 // input files, `subject` is their content, and `judging` contains the flags that affect the
 // verdict, except for FailOnLog.
 func (m *Maker) Inputs(files []string, subject, judging any) results.Inputs {
-	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Subject: subject, Judging: []any{judging, m.FailOnLog}}
+	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Commands: m.Workload.Commands(), Subject: subject, Judging: []any{judging, m.FailOnLog}}
 }
 
 // Flags returns the values of the flags by which findings are judged. `hold` is the time for which

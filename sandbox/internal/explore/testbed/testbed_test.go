@@ -4,6 +4,7 @@
 package testbed
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,13 +20,13 @@ import (
 // TestInputs checks that results depend on the operator, the manifests, the input, and everything
 // that affects the verdict.
 func TestInputs(t *testing.T) {
-	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	contents := func(limits Limits, subject, fail, manifest string) map[string]string {
+	crd, helper := filepath.Join(t.TempDir(), "crd.yaml"), filepath.Join(t.TempDir(), "helper")
+	contents := func(limits Limits, subject, fail, manifest, program string) map[string]string {
 		t.Helper()
-		if err := os.WriteFile(crd, []byte(manifest), 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(crd, []byte(manifest), 0o600), os.WriteFile(helper, []byte(program), 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		m := &Maker{Setup: lab.Setup{Workload: &workload.Workload{Install: []string{crd}}, Command: []string{"true"}}}
+		m := &Maker{Setup: lab.Setup{Workload: &workload.Workload{Install: []string{crd}, Steps: []workload.Step{{Run: helper + " --fast"}}}, Command: []string{"true"}}}
 		if fail != "" {
 			m.FailOnLog = regexp.MustCompile(fail)
 		}
@@ -36,13 +37,14 @@ func TestInputs(t *testing.T) {
 		return about.Contents
 	}
 	limits := Limits{Quiet: time.Second, Settle: time.Minute, Patience: time.Second}
-	before := contents(limits, "shop", "", "a")
+	before := contents(limits, "shop", "", "a", "a")
 	for name, now := range map[string]map[string]string{
-		"nothing":      contents(limits, "shop", "", "a"),
-		"the subject":  contents(limits, "market", "", "a"),
-		"a limit":      contents(Limits{Quiet: time.Second, Settle: time.Minute}, "shop", "", "a"),
-		"a log line":   contents(limits, "shop", "ERROR", "a"),
-		"the manifest": contents(limits, "shop", "", "b"),
+		"nothing":      contents(limits, "shop", "", "a", "a"),
+		"the subject":  contents(limits, "market", "", "a", "a"),
+		"a limit":      contents(Limits{Quiet: time.Second, Settle: time.Minute}, "shop", "", "a", "a"),
+		"a log line":   contents(limits, "shop", "ERROR", "a", "a"),
+		"the manifest": contents(limits, "shop", "", "b", "a"),
+		"a script":     contents(limits, "shop", "", "a", "b"),
 	} {
 		changed := 0
 		for part := range before {
