@@ -102,7 +102,7 @@ func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
 
 // OneAtATime reports whether operators share this machine's network, in which only one process can
 // listen on a port. Call Prepare first.
-func (m *Maker) OneAtATime() bool { return m.lab.Alone || m.Workload.HostNetwork }
+func (m *Maker) OneAtATime() bool { return m.Workload.HostNetwork || m.lab.Alone }
 
 // Scratch returns a directory for temporary files, which Close removes.
 func (m *Maker) Scratch() (_ string, err error) {
