@@ -74,9 +74,8 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: faults.NewVariety()}
 	q.fill(all)
 	by := w.record.scope(f.base.mask.Mask, f.Ignore)
-	err = errors.Join(book.Judge(by), q.run(w))
-	by.Masked = f.base.mask.All() // Masks may have been added during the run.
-	err = errors.Join(err, book.Judge(by))
+	err = errors.Join(f.judge(book, by), q.run(w))
+	err = errors.Join(err, f.judge(book, by)) // Masks may have been added during the run.
 	book.Left, book.Took = len(q.edits), book.Elapsed()
 	return book.Result, err
 }
@@ -84,6 +83,12 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 // inputs returns everything that results depend on.
 func (f *Fuzzer) inputs() results.Inputs {
 	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
+}
+
+// judge stores the scope of the verdict with the current mask.
+func (f *Fuzzer) judge(book *results.Book[*Finding], by *results.Scope) error {
+	by.Masked = f.base.mask.All()
+	return book.Judge(by)
 }
 
 // chosen returns a trial for each of this shard's edits that match p.Only.
