@@ -57,8 +57,10 @@ func TestOpenWithOtherContents(t *testing.T) {
 // because each machine may have compiled its own program.
 func TestMergeContents(t *testing.T) {
 	first, second, third := t.TempDir(), t.TempDir(), t.TempDir()
+	compiled := of("one", "2", "1")
+	compiled.Contents[theCommands], compiled.Contents[theSandbox] = "2", "2"
 	open(t, first, of("one", "1", "1"))
-	open(t, second, of("one", "2", "1"))
+	open(t, second, compiled)
 	open(t, third, of("one", "1", "2"))
 	if _, err := tool.Merge([]string{first, second}); err != nil {
 		t.Error(err)

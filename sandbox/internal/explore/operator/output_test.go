@@ -30,7 +30,7 @@ func TestOutput(t *testing.T) {
 	if got := strings.Join(o.Failures(), "|"); got != "panic: at first|panic: in the end" {
 		t.Errorf("found %q", got)
 	}
-	if write(strings.Repeat("much at once\n", 1<<20) + "the end\n"); o.Tail(1)[0] != "the end" {
+	if write(strings.Repeat(strings.Repeat("x", 1<<10)+"\n", 5<<10) + "the end\n"); o.Tail(1)[0] != "the end" {
 		t.Errorf("the output ends with %q", o.Tail(1))
 	}
 	write(strings.Repeat("x", 20<<20))
