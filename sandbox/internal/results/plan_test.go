@@ -124,7 +124,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestVerdict checks that a finding that was found once is told with what the second run showed.
+// TestVerdict checks that a finding that was found once is reported with what the second run showed.
 func TestVerdict(t *testing.T) {
 	for _, tc := range []struct {
 		repeated, tries int
