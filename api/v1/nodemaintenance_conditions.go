@@ -3,20 +3,22 @@
 
 package v1
 
-// DrainedForMaintenanceAnnotation on a node says that the node is drained for a NodeMaintenance,
-// whose name is the value. Removing the annotation tells the manager that the maintenance is done.
+// DrainedForMaintenanceAnnotation on a node means that the node has been drained for a
+// NodeMaintenance. The value is the name of the NodeMaintenance. To report that the maintenance is
+// complete, remove the annotation.
 const DrainedForMaintenanceAnnotation = "tidekeeper.dev/drained-for-maintenance"
 
-// CordonedForMaintenanceAnnotation on a node says that the manager cordoned the node. Its value is
-// the UID of the NodeMaintenance. Only a node with this annotation is uncordoned.
+// CordonedForMaintenanceAnnotation on a node means that the manager cordoned the node for a
+// NodeMaintenance. The value is the UID of the NodeMaintenance. The manager only uncordons nodes
+// with this annotation.
 const CordonedForMaintenanceAnnotation = "tidekeeper.dev/cordoned-for-maintenance"
 
-// DrainedLabel on a node has the value "true" while the node is drained for a NodeMaintenance, so
-// that a DaemonSet can run there and nowhere else.
+// DrainedLabel on a node has the value "true" while the node is drained for a NodeMaintenance. With
+// it as a node selector, a DaemonSet runs on drained nodes only.
 const DrainedLabel = "tidekeeper.dev/drained"
 
-// NodeMaintenanceLabel on a ScheduledRestart has the name of the NodeMaintenance that moves the pods
-// of the workload. Such ScheduledRestarts are created and deleted by the manager.
+// NodeMaintenanceLabel on a ScheduledRestart is the name of the NodeMaintenance that moves the pods
+// of the workload. The manager creates and deletes these ScheduledRestarts.
 const NodeMaintenanceLabel = "tidekeeper.dev/node-maintenance"
 
 // NodeMaintenanceFinalizer keeps a deleted NodeMaintenance until its nodes are uncordoned.
@@ -27,30 +29,33 @@ const NodeMaintenanceFinalizer = "tidekeeper.dev/node-maintenance"
 // [ReasonScheduled] before the first round, [ReasonFrozen], [ReasonWindowClosed], [ReasonNoPlace]
 // and [ReasonNoNodes].
 const (
-	// ReasonMaintaining means that nodes are being drained, are drained, or are returning.
+	// ReasonMaintaining means that some nodes are being drained, are drained, or are waiting to
+	// become ready again after their maintenance.
 	ReasonMaintaining = "Maintaining"
-	// ReasonMaxUnavailable means that no further drain begins until fewer nodes are unavailable.
+	// ReasonMaxUnavailable means that no further drain starts until fewer nodes are unavailable.
 	ReasonMaxUnavailable = "MaxUnavailable"
 	// ReasonComplete means that all selected nodes have been maintained in this round.
 	ReasonComplete = "Complete"
 )
 
-// Reasons of the progress of a node, besides those of [internal/drain].
+// Reasons in the progress of a node, besides the reasons of [internal/drain].
 const (
-	// ReasonDrainTimeout means that the node was not empty in time.
+	// ReasonDrainTimeout means that the node still had pods when the drain timed out.
 	ReasonDrainTimeout = "DrainTimeout"
-	// ReasonMaintenanceTimeout means that the drained node was not ready again in time.
+	// ReasonMaintenanceTimeout means that the drained node was not ready again when the maintenance
+	// timed out.
 	ReasonMaintenanceTimeout = "MaintenanceTimeout"
-	// ReasonUncordoned means that another client uncordoned the node, or removed the annotation by which
-	// the manager knows that it cordoned the node.
+	// ReasonUncordoned means that another client uncordoned the node, or removed the annotation
+	// that marks it as cordoned by the manager.
 	ReasonUncordoned = "Uncordoned"
 	// ReasonNodeDeleted means that the Node was deleted.
 	ReasonNodeDeleted = "NodeDeleted"
 	// ReasonPodsLeaving means that pods of the node are being moved.
 	ReasonPodsLeaving = "PodsLeaving"
-	// ReasonWaitingForMaintenance means that the node is drained, and is being maintained.
+	// ReasonWaitingForMaintenance means that the node is drained, and that its maintenance is not
+	// complete yet.
 	ReasonWaitingForMaintenance = "WaitingForMaintenance"
-	// ReasonNodeNotReady means that the node is not ready, or its pods of DaemonSets are not.
+	// ReasonNodeNotReady means that the node, or a DaemonSet pod on it, is not ready.
 	ReasonNodeNotReady = "NodeNotReady"
 )
 
@@ -62,9 +67,9 @@ const (
 	EventNodeDrained = "NodeDrained"
 	// EventNodeReturned is recorded when a node is in use again.
 	EventNodeReturned = "NodeReturned"
-	// EventNodeMaintenanceFailed is recorded when the maintenance of a node has failed.
+	// EventNodeReturned is recorded when a node is back in use.
 	EventNodeMaintenanceFailed = "NodeMaintenanceFailed"
-	// EventNodeReleased is recorded when the manager leaves a node alone, because another client
+	// EventNodeReleased is recorded when the manager stops managing a node, because another client
 	// uncordoned or deleted it.
 	EventNodeReleased = "NodeReleased"
 )

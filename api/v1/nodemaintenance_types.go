@@ -10,35 +10,35 @@ import (
 )
 
 // NodeMaintenanceSpec defines which nodes are emptied for maintenance, when, how many at a time,
-// and how the manager finds out that the maintenance of a node is done.
+// and what ends the maintenance of a node.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.timeZone) || has(self.windows)",message="timeZone needs a schedule or windows"
 type NodeMaintenanceSpec struct {
 	// nodes selects the nodes to maintain.
 	Nodes MaintenanceNodes `json:"nodes"`
 
-	// until is the event by which the maintenance of a drained node is done, and the node may be
-	// used again. AnnotationRemoved: another client removes the annotation
+	// until is the event that ends the maintenance of a drained node and puts the node back into
+	// use. AnnotationRemoved: another client removes the annotation
 	// tidekeeper.dev/drained-for-maintenance from the node. Rebooted: the boot ID of the node
-	// changes. Upgraded: the version of its kubelet changes. Replaced: the Node is deleted.
-	// Drained: nothing, the node may be used again at once, which moves its pods elsewhere.
-	// Whatever the value, removing the annotation or deleting the Node ends the maintenance of
-	// the node. Defaults to AnnotationRemoved.
+	// changes. Upgraded: the kubelet version of the node changes. Replaced: the Node is deleted.
+	// Drained: the node is put back into use as soon as it is drained, which only moves its pods to
+	// other nodes. With any value, removing the annotation or deleting the Node also ends the
+	// maintenance of the node. Defaults to AnnotationRemoved.
 	//
 	// +optional
 	// +kubebuilder:default=AnnotationRemoved
 	// +kubebuilder:validation:Enum=AnnotationRemoved;Rebooted;Upgraded;Replaced;Drained
 	Until MaintenanceEnd `json:"until,omitempty"`
 
-	// schedule is a cron expression. Each time at which it fires begins a new round, in which
-	// every selected node is maintained once; a round in progress is finished first. Defaults
-	// to a single round, which begins when the object is created.
+	// schedule is a cron expression. Each tick begins a new round, in which every selected node is
+	// maintained once. If a round is still in progress, it is completed first. Defaults to a single
+	// round, which begins when the object is created.
 	//
 	// +optional
 	Schedule CronExpression `json:"schedule,omitempty"`
 
-	// windows are the times at which the drain of a node may begin. Without windows, it may
-	// begin at any time. A node whose drain has begun is maintained to the end. At most 8.
+	// windows are the times at which drains may begin. Without windows, drains may begin at any
+	// time. A drain that has begun continues after the end of the window. At most 8.
 	//
 	// +optional
 	// +listType=atomic
@@ -52,9 +52,9 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// maxUnavailable is the maximum number of selected nodes that may be unavailable at a time:
-	// a number, or a percentage of the selected nodes, rounded down but at least one. Nodes
-	// that are not ready, or that another client has cordoned, count. Defaults to 1.
+	// maxUnavailable is the maximum number of selected nodes that may be unavailable at a time: a
+	// number, or a percentage of the selected nodes, rounded down but at least 1. Nodes that are
+	// not ready, or were cordoned by another client, count as unavailable. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -62,41 +62,43 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxUnavailable must be a number from 1 on, or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxUnavailablePerZone is the same limit for the selected nodes of each zone, as a number.
-	// Defaults to no limit.
+	// maxUnavailablePerZone is the maximum number of selected nodes in each zone that may be
+	// unavailable at a time. Defaults to no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxUnavailablePerZone int32 `json:"maxUnavailablePerZone,omitempty"`
 
-	// requirePlace is true if the drain of a node begins only when the other nodes have room
-	// for its pods. Defaults to true.
+	// requirePlace is true if a node is drained only while other nodes have room for its pods.
+	// Defaults to true.
 	//
 	// +optional
 	// +kubebuilder:default=true
 	RequirePlace *bool `json:"requirePlace,omitempty"`
 
-	// singleReplicas says what happens to the pods of a workload that an eviction would take
-	// down: all of its ready pods are on the drained node, or its PodDisruptionBudget never
-	// allows a disruption. Restart: the workload is restarted, so that its new pods are ready
-	// elsewhere before the old ones go; pods of workloads that cannot do so are evicted. Evict:
-	// the pods are evicted within their budgets. Defaults to Restart.
+	// singleReplicas is the treatment of pods whose eviction would take down their workload,
+	// because all ready pods of the workload are on the drained node, or because its
+	// PodDisruptionBudget never allows a disruption. Restart: the workload is restarted, so that
+	// its new pods are ready on other nodes before the old pods are deleted. Pods of workloads that
+	// do not support this are evicted. Evict: the pods are evicted within their budgets. Defaults
+	// to Restart.
 	//
 	// +optional
 	// +kubebuilder:default=Restart
 	// +kubebuilder:validation:Enum=Restart;Evict
 	SingleReplicas SingleReplicas `json:"singleReplicas,omitempty"`
 
-	// unmanagedPods says what happens to pods that no controller creates again. Keep: they keep
-	// their node from being drained. Evict: they are evicted, and are gone. Defaults to Keep.
+	// unmanagedPods is the treatment of pods that no controller would recreate. Keep: nodes with
+	// such pods are not drained. Evict: the pods are evicted and not recreated. Defaults to Keep.
 	//
 	// +optional
 	// +kubebuilder:default=Keep
 	// +kubebuilder:validation:Enum=Keep;Evict
 	UnmanagedPods UnmanagedPods `json:"unmanagedPods,omitempty"`
 
-	// drainTimeoutSeconds is the time that the drain of a node may take, from 60 to 86400 (one
-	// day). A node that is not empty by then has failed, and is used again. Defaults to 3600.
+	// drainTimeoutSeconds is the maximum duration of the drain of a node, from 60 to 86400 (one
+	// day). If the node still has pods to move after that, its maintenance has failed, and the node
+	// is put back into use. Defaults to 3600.
 	//
 	// +optional
 	// +kubebuilder:default=3600
@@ -104,10 +106,10 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	DrainTimeoutSeconds int32 `json:"drainTimeoutSeconds,omitempty"`
 
-	// maintenanceTimeoutSeconds is the time that the maintenance of a drained node may take
-	// until the node is ready again, from 60 to 604800 (a week). A node that is not ready by
-	// then has failed, and stays cordoned until its maintenance is done. Defaults to 86400 (one
-	// day).
+	// maintenanceTimeoutSeconds is the maximum time from the end of a node's drain until the node
+	// is ready again, from 60 to 604800 (one week). If the node is not ready after that, its
+	// maintenance has failed, and the node stays cordoned until the maintenance is complete.
+	// Defaults to 86400 (one day).
 	//
 	// +optional
 	// +kubebuilder:default=86400
@@ -115,8 +117,8 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:Maximum=604800
 	MaintenanceTimeoutSeconds int32 `json:"maintenanceTimeoutSeconds,omitempty"`
 
-	// failureLimit is the number of failed nodes of a round after which no further drain
-	// begins until the spec is edited, from 1 to 100. Defaults to 1.
+	// failureLimit is the number of failed nodes in a round after which no further drain begins
+	// until the spec is edited, from 1 to 100. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -124,19 +126,19 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
-	// suspend is true if no drain begins and no pod is moved. Nodes that are drained stay so
-	// until their maintenance is done. Defaults to false.
+	// suspend is true if no drain begins and no pod is moved. Drained nodes stay drained until
+	// their maintenance is complete. Defaults to false.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// MaintenanceNodes selects nodes: those of pools, by name, or by a selector.
+// MaintenanceNodes selects nodes by pool, by name, or by label.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.pools) ? 1 : 0) + (has(self.names) ? 1 : 0) + (has(self.selector) ? 1 : 0) == 1",message="nodes needs one of pools, names and selector"
 type MaintenanceNodes struct {
-	// pools are names of NodePools. All nodes of a pool are maintained before those of the next
-	// one. At most 32.
+	// pools are names of NodePools. All nodes of a pool are maintained before the nodes of the next
+	// pool. At most 32.
 	//
 	// +optional
 	// +listType=set
@@ -161,18 +163,18 @@ type MaintenanceNodes struct {
 	// +optional
 	Selector *NodeSelector `json:"selector,omitempty"`
 
-	// outdated limits the selection to nodes that are out of date. Defaults to all nodes.
+	// outdated limits the selection to outdated nodes. Defaults to all nodes.
 	//
 	// +optional
 	Outdated *OutdatedNodes `json:"outdated,omitempty"`
 }
 
-// OutdatedNodes selects nodes by their version or age. A node that is out of date in either respect
-// is selected.
+// OutdatedNodes selects nodes by version or age. A node is outdated if it meets one of the
+// conditions.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kubeletVersionNot) || has(self.minAgeSeconds)",message="outdated needs kubeletVersionNot, minAgeSeconds or both"
 type OutdatedNodes struct {
-	// kubeletVersionNot selects nodes whose kubelet has another version than this, for example
+	// kubeletVersionNot selects nodes with any other kubelet version, for example other than
 	// v1.37.2.
 	//
 	// +optional
@@ -180,7 +182,7 @@ type OutdatedNodes struct {
 	// +kubebuilder:validation:MaxLength=128
 	KubeletVersionNot string `json:"kubeletVersionNot,omitempty"`
 
-	// minAgeSeconds selects nodes whose Node object is at least that old, from 60 to 315360000
+	// minAgeSeconds selects nodes whose Node object has at least this age, from 60 to 315360000
 	// (ten years).
 	//
 	// +optional
@@ -197,8 +199,8 @@ type NodeMaintenanceStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// roundTime is the time that identifies the current or last round: the tick of the
-	// schedule, or the creation time of the object.
+	// roundTime identifies the current or last round: the tick of the schedule that began it, or
+	// the creation time of the object.
 	//
 	// +optional
 	RoundTime *metav1.Time `json:"roundTime,omitempty"`
@@ -208,44 +210,46 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	NextRoundTime *metav1.Time `json:"nextRoundTime,omitempty"`
 
-	// nodes is the progress of the nodes whose drain has begun in this round, by name.
+	// nodes is the progress of each node whose drain has begun in this round, keyed by node name.
 	//
 	// +optional
 	Nodes map[string]NodeProgress `json:"nodes,omitempty"`
 
-	// selected is the number of nodes of this round: those selected now, and those in nodes.
+	// selected is the number of nodes in this round: the currently selected nodes, and the nodes in
+	// nodes.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Selected int32 `json:"selected,omitempty"`
 
-	// done, running and failed are numbers of nodes of this round.
+	// done is the number of nodes whose maintenance is complete.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Done int32 `json:"done,omitempty"`
 
-	// running is the number of nodes that are being drained, are drained, or are returning.
+	// running is the number of nodes that are being drained, are drained, or are waiting to become
+	// ready again.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Running int32 `json:"running,omitempty"`
 
-	// failed is the number of nodes that have failed.
+	// failed is the number of nodes whose maintenance has failed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Failed int32 `json:"failed,omitempty"`
 
-	// toleratedFailures is the number of failed nodes that do not count for spec.failureLimit,
-	// because the spec was edited since.
+	// toleratedFailures is the number of failed nodes that no longer count towards
+	// spec.failureLimit, because the spec was edited after they failed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ToleratedFailures int32 `json:"toleratedFailures,omitempty"`
 
-	// conditions are Ready, Reconciling and Stalled as kstatus defines them. The reason of Ready
-	// is the STATUS column.
+	// conditions are Ready, Reconciling and Stalled as defined by kstatus. The STATUS column shows
+	// the reason of Ready.
 	//
 	// +optional
 	// +listType=map
@@ -253,12 +257,12 @@ type NodeMaintenanceStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// NodeProgress is how far the maintenance of a node is.
+// NodeProgress is the progress of the maintenance of a node.
 type NodeProgress struct {
 	// uid is the UID of the Node.
 	UID types.UID `json:"uid"`
 
-	// phase is the step that the node is in.
+	// phase is the current step of the maintenance of the node.
 	//
 	// +kubebuilder:validation:Enum=Draining;Drained;Returning;Done;Failed;Released
 	Phase NodePhase `json:"phase"`
@@ -279,29 +283,29 @@ type NodeProgress struct {
 	// +optional
 	Marked bool `json:"marked,omitempty"`
 
-	// heldSince is the time since which a Freeze or spec.suspend holds back the drain. The time
-	// does not count for the timeout.
+	// heldSince is the time since which a Freeze or spec.suspend has held back the drain. This time
+	// does not count towards the timeout.
 	//
 	// +optional
 	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 
-	// bootID is the boot ID of the node when it was drained.
+	// bootID is the boot ID that the node had when it was drained.
 	//
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// kubeletVersion is the version of the kubelet when the node was drained.
+	// kubeletVersion is the kubelet version that the node had when it was drained.
 	//
 	// +optional
 	KubeletVersion string `json:"kubeletVersion,omitempty"`
 
-	// reason is a word for what the node waits for, or why it has failed.
+	// reason is a machine-readable reason why the node is waiting or has failed.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message explains the reason, at most 256 characters.
+	// message is a human-readable explanation of the reason, with at most 256 characters.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -309,8 +313,8 @@ type NodeProgress struct {
 }
 
 // NodeMaintenance empties nodes for maintenance, a few at a time, without taking workloads down.
-// Tidekeeper does not reboot, upgrade or delete nodes: it drains each node, says so, waits until
-// the maintenance of the node is done, and puts the node back into use.
+// Tidekeeper does not reboot, upgrade or delete nodes: it drains each node, marks it as drained,
+// waits until its maintenance is complete, and puts it back into use.
 //
 // +genclient
 // +genclient:nonNamespaced

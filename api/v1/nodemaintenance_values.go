@@ -3,7 +3,7 @@
 
 package v1
 
-// MaintenanceEnd is the event by which the maintenance of a drained node is done.
+// MaintenanceEnd is the event that ends the maintenance of a drained node.
 type MaintenanceEnd string
 
 // Values of [MaintenanceEnd].
@@ -20,7 +20,7 @@ const (
 	UntilDrained MaintenanceEnd = "Drained"
 )
 
-// SingleReplicas says how pods leave whose workload would be down after an eviction.
+// SingleReplicas is the treatment of pods whose eviction would take down their workload.
 type SingleReplicas string
 
 // Values of [SingleReplicas].
@@ -31,12 +31,12 @@ const (
 	SingleReplicasEvict SingleReplicas = "Evict"
 )
 
-// UnmanagedPods says what happens to pods without a controller.
+// UnmanagedPods is the treatment of pods without a controller.
 type UnmanagedPods string
 
 // Values of [UnmanagedPods].
 const (
-	// UnmanagedPodsKeep leaves the pods on the node, which cannot be drained.
+	// UnmanagedPodsKeep keeps the pods, and does not drain their node.
 	UnmanagedPodsKeep UnmanagedPods = "Keep"
 	// UnmanagedPodsEvict evicts the pods.
 	UnmanagedPodsEvict UnmanagedPods = "Evict"
@@ -45,19 +45,20 @@ const (
 // NodePhase is a step of the maintenance of a node.
 type NodePhase string
 
-// Phases of a node, in this order. The last three are final in a round.
+// Phases of a node, in this order. A node in one of the last three phases does not change its phase
+// in the same round.
 const (
 	// NodeDraining means that the node is cordoned, and its pods are being moved.
 	NodeDraining NodePhase = "Draining"
-	// NodeDrained means that the node is empty, and is being maintained.
+	// NodeDrained means that the node is drained, and that its maintenance is not complete yet.
 	NodeDrained NodePhase = "Drained"
-	// NodeReturning means that the maintenance is done, and the node is not ready yet.
+	// NodeReturning means that the maintenance is complete, and the node is not ready yet.
 	NodeReturning NodePhase = "Returning"
-	// NodeDone means that the node is in use again, or was deleted after its drain.
+	// NodeDone means that the node is back in use, or was deleted after its drain.
 	NodeDone NodePhase = "Done"
-	// NodeFailed means that the node could not be drained, or was not ready in time.
+	// NodeFailed means that the node could not be drained, or was not ready before the timeout.
 	NodeFailed NodePhase = "Failed"
-	// NodeReleased means that another client uncordoned the node, or deleted it while it was being
-	// drained. The manager leaves it alone for the rest of the round.
+	// NodeReleased means that another client uncordoned the node, or deleted it during its drain.
+	// The manager does not change the node for the rest of the round.
 	NodeReleased NodePhase = "Released"
 )

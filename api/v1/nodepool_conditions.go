@@ -24,8 +24,8 @@ const (
 	ReasonNodePatchRefused = "NodePatchRefused"
 	// ReasonConflicted means that the condition Conflicted is True.
 	ReasonConflicted = "Conflicted"
-	// ReasonEvictionBlocked means that nodes are being emptied within budgets, and pods on some
-	// of them do not leave.
+	// ReasonEvictionBlocked means that nodes are being emptied within budgets, and that some of
+	// their pods cannot be evicted.
 	ReasonEvictionBlocked = "EvictionBlocked"
 	// ReasonOutOfSync means that some nodes do not match the pool's spec yet.
 	ReasonOutOfSync = "OutOfSync"
@@ -62,23 +62,23 @@ const (
 	// ReasonNoZones means that the spec asks for headroom for zones, and no node of the pool
 	// has a zone.
 	ReasonNoZones = "NoZones"
-	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet, or
-	// whether its nodes can be drained.
+	// ReasonNotEvaluated means that the headroom of the pool, or the drainability of its nodes, has
+	// not been evaluated yet.
 	ReasonNotEvaluated = "NotEvaluated"
 )
 
-// ConditionDrainable is True while all pods would leave any node of a NodePool that is drained.
-// Present only if the spec asks with drainable.
+// ConditionDrainable is True while a drain of any node of the NodePool would remove all pods from
+// the node. Present only if the spec has the field drainable.
 const ConditionDrainable = "Drainable"
 
 // Reasons of the condition Drainable of a NodePool, besides [ReasonNoNodes] and
 // [ReasonNotEvaluated] with the status Unknown.
 const (
-	// ReasonPodsLeave means that all pods would leave any node of the pool.
+	// ReasonPodsLeave means that a drain of any node of the pool would remove all of its pods.
 	ReasonPodsLeave = "PodsLeave"
-	// ReasonPodsStay means that some pods would not leave their node, or not without harm.
+	// ReasonPodsStay means that a drain would not remove some pods, or would do harm.
 	ReasonPodsStay = "PodsStay"
-	// ReasonPartlyEvaluated means that no pod is known to stay, and that some
+	// ReasonPartlyEvaluated means that no pod is known to block a drain, but that some
 	// PodDisruptionBudgets were not evaluated.
 	ReasonPartlyEvaluated = "PartlyEvaluated"
 )
@@ -110,8 +110,8 @@ const (
 	EventKeyConflict = "KeyConflict"
 	// EventHeadroomLost is recorded when the condition Headroom becomes False.
 	EventHeadroomLost = "HeadroomLost"
-	// EventEvictingPods is recorded when NoExecute taints of the pool are about to be added to
-	// nodes, which evicts pods there, or when nodes are about to be emptied within budgets.
+	// EventEvictingPods is recorded shortly before NoExecute taints of the pool are added to nodes,
+	// which evicts pods, and before nodes are emptied within budgets.
 	EventEvictingPods = "EvictingPods"
 	// EventEvictionBlocked is recorded for a node that is being emptied within budgets, when no
 	// pod has left it for a while.

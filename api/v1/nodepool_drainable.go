@@ -3,11 +3,11 @@
 
 package v1
 
-// Drainable is a question about the nodes of a pool: would all pods leave a node that is drained?
+// Drainable defines how to evaluate whether the nodes of a pool can be drained.
 type Drainable struct {
-	// ignore is the list of reasons for which a pod may stay or be harmed without making the
-	// condition Drainable False. For instance, LocalData suits a pool that is drained with
-	// kubectl drain --delete-emptydir-data. Ignored reasons are left out of the metrics, too.
+	// ignore is the list of reasons that do not make the condition Drainable False. For instance,
+	// ignore LocalData for a pool that is drained with kubectl drain --delete-emptydir-data. The
+	// metrics also omit ignored reasons.
 	//
 	// +optional
 	// +listType=set
@@ -15,13 +15,12 @@ type Drainable struct {
 	Ignore []DrainBlocker `json:"ignore,omitempty"`
 }
 
-// DrainBlocker is a reason for which a pod would not leave a node that is drained, or not without
-// harm.
+// DrainBlocker is a reason why a drain would not remove a pod, or would do harm.
 //
 // +kubebuilder:validation:Enum=Budget;SeveralBudgets;Terminating;Finalizer;LongGrace;NoController;LocalData;NoPlace
 type DrainBlocker string
 
-// Reasons for which a pod blocks the drain of its node.
+// Reasons why a pod blocks the drain of its node.
 const (
 	// DrainBlockerBudget means that a PodDisruptionBudget does not currently allow the eviction.
 	DrainBlockerBudget DrainBlocker = "Budget"
@@ -31,7 +30,7 @@ const (
 	// DrainBlockerTerminating means that the pod was deleted and still exists after its grace
 	// period.
 	DrainBlockerTerminating DrainBlocker = "Terminating"
-	// DrainBlockerFinalizer means that the pod has finalizers, and will continue to exist after
+	// DrainBlockerFinalizer means that the pod has finalizers, so that it continues to exist after
 	// its deletion until they are removed.
 	DrainBlockerFinalizer DrainBlocker = "Finalizer"
 	// DrainBlockerLongGrace means that the termination grace period of the pod is longer than
@@ -42,7 +41,6 @@ const (
 	// DrainBlockerLocalData means that the pod has emptyDir volumes, whose data is lost when the
 	// pod is deleted.
 	DrainBlockerLocalData DrainBlocker = "LocalData"
-	// DrainBlockerNoPlace means that the other nodes have no room for the replacement of the
-	// pod.
+	// DrainBlockerNoPlace means that the other nodes have no room for a replacement of the pod.
 	DrainBlockerNoPlace DrainBlocker = ReasonNoPlace
 )

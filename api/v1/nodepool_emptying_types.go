@@ -10,24 +10,25 @@ const MaxEmptyingMessageLength = 512
 
 // EmptyingStatus describes the member nodes that are being emptied within budgets.
 type EmptyingStatus struct {
-	// nodes is the number of these nodes.
+	// nodes is the number of member nodes that are being emptied.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Nodes int32 `json:"nodes"`
 
-	// blockedNodes is the number of nodes that no pod has left for a while.
+	// blockedNodes is the number of nodes that no pod has left for some time, although pods are due
+	// to leave.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	BlockedNodes int32 `json:"blockedNodes,omitempty"`
 
-	// blocked is the node blocked for longest.
+	// blocked is the node that has been blocked for the longest time.
 	//
 	// +optional
 	Blocked *BlockedNode `json:"blocked,omitempty"`
 }
 
-// BlockedNode is a node that cannot be emptied within budgets, with an example of a pod that stays.
+// BlockedNode is a node that cannot be emptied within budgets, with an example of a blocking pod.
 type BlockedNode struct {
 	// node is the node's name.
 	Node string `json:"node"`
@@ -35,12 +36,12 @@ type BlockedNode struct {
 	// since is when a pod last left.
 	Since metav1.Time `json:"since"`
 
-	// pods is the number of pods left.
+	// pods is the number of pods that still have to leave the node.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods"`
 
-	// pod is a pod that stays, as namespace/name.
+	// pod is a blocking pod, as namespace/name.
 	Pod string `json:"pod"`
 
 	// message is why the pod stays.

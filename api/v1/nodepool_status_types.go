@@ -113,7 +113,7 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	HeldBackNodes int32 `json:"heldBackNodes,omitempty"`
 
-	// emptying is about member nodes that are being emptied within budgets.
+	// emptying describes the member nodes that are being emptied within budgets.
 	//
 	// +optional
 	Emptying *EmptyingStatus `json:"emptying,omitempty"`

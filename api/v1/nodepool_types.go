@@ -86,9 +86,9 @@ type NodePoolSpec struct {
 	// +optional
 	Headroom *Headroom `json:"headroom,omitempty"`
 
-	// drainable asks whether each node of the pool could be drained. Nothing is moved: the
-	// condition Drainable and metrics report which pods would not leave their node, or not
-	// without harm.
+	// drainable enables the evaluation of whether each node of the pool could be drained. No pod is
+	// moved: the condition Drainable and metrics report the pods that a drain would not remove, or
+	// not without harm.
 	//
 	// +optional
 	Drainable *Drainable `json:"drainable,omitempty"`
@@ -187,20 +187,20 @@ type Taint struct {
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// eviction is how a NoExecute taint removes pods: Immediate deletes them, WithinBudgets
-	// evicts them within their PodDisruptionBudgets before the taint is added. Defaults to
-	// Immediate.
+	// eviction is the way in which a NoExecute taint removes pods. Immediate: the taint is added at
+	// once, which deletes the pods. WithinBudgets: the pods are evicted within their
+	// PodDisruptionBudgets before the taint is added. Defaults to Immediate.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Immediate;WithinBudgets
 	Eviction TaintEviction `json:"eviction,omitempty"`
 }
 
-// TaintEviction is how pods leave a node that gets a taint with the effect NoExecute.
+// TaintEviction is the way in which pods are removed from a node that gets a NoExecute taint.
 type TaintEviction string
 
 const (
-	// TaintEvictionImmediate adds the taint at once, and Kubernetes deletes the pods.
+	// TaintEvictionImmediate adds the taint at once, so that Kubernetes deletes the pods.
 	TaintEvictionImmediate TaintEviction = "Immediate"
 	// TaintEvictionWithinBudgets evicts the pods within their PodDisruptionBudgets before it
 	// adds the taint.

@@ -12,15 +12,15 @@ import (
 // BlockedNodeApplyConfiguration represents a declarative configuration of the BlockedNode type for use
 // with apply.
 //
-// BlockedNode is a node that cannot be emptied within budgets, with an example of a pod that stays.
+// BlockedNode is a node that cannot be emptied within budgets, with an example of a blocking pod.
 type BlockedNodeApplyConfiguration struct {
 	// node is the node's name.
 	Node *string `json:"node,omitempty"`
 	// since is when a pod last left.
 	Since *metav1.Time `json:"since,omitempty"`
-	// pods is the number of pods left.
+	// pods is the number of pods that still have to leave the node.
 	Pods *int32 `json:"pods,omitempty"`
-	// pod is a pod that stays, as namespace/name.
+	// pod is a blocking pod, as namespace/name.
 	Pod *string `json:"pod,omitempty"`
 	// message is why the pod stays.
 	Message *string `json:"message,omitempty"`

@@ -12,11 +12,11 @@ import (
 // DrainableApplyConfiguration represents a declarative configuration of the Drainable type for use
 // with apply.
 //
-// Drainable is a question about the nodes of a pool: would all pods leave a node that is drained?
+// Drainable defines how to evaluate whether the nodes of a pool can be drained.
 type DrainableApplyConfiguration struct {
-	// ignore is the list of reasons for which a pod may stay or be harmed without making the
-	// condition Drainable False. For instance, LocalData suits a pool that is drained with
-	// kubectl drain --delete-emptydir-data. Ignored reasons are left out of the metrics, too.
+	// ignore is the list of reasons that do not make the condition Drainable False. For instance,
+	// ignore LocalData for a pool that is drained with kubectl drain --delete-emptydir-data. The
+	// metrics also omit ignored reasons.
 	Ignore []apiv1.DrainBlocker `json:"ignore,omitempty"`
 }
 

@@ -10,11 +10,12 @@ package v1
 //
 // EmptyingStatus describes the member nodes that are being emptied within budgets.
 type EmptyingStatusApplyConfiguration struct {
-	// nodes is the number of these nodes.
+	// nodes is the number of member nodes that are being emptied.
 	Nodes *int32 `json:"nodes,omitempty"`
-	// blockedNodes is the number of nodes that no pod has left for a while.
+	// blockedNodes is the number of nodes that no pod has left for some time, although pods are due
+	// to leave.
 	BlockedNodes *int32 `json:"blockedNodes,omitempty"`
-	// blocked is the node blocked for longest.
+	// blocked is the node that has been blocked for the longest time.
 	Blocked *BlockedNodeApplyConfiguration `json:"blocked,omitempty"`
 }
 

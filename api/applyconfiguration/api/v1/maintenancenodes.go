@@ -8,16 +8,16 @@ package v1
 // MaintenanceNodesApplyConfiguration represents a declarative configuration of the MaintenanceNodes type for use
 // with apply.
 //
-// MaintenanceNodes selects nodes: those of pools, by name, or by a selector.
+// MaintenanceNodes selects nodes by pool, by name, or by label.
 type MaintenanceNodesApplyConfiguration struct {
-	// pools are names of NodePools. All nodes of a pool are maintained before those of the next
-	// one. At most 32.
+	// pools are names of NodePools. All nodes of a pool are maintained before the nodes of the next
+	// pool. At most 32.
 	Pools []string `json:"pools,omitempty"`
 	// names are names of nodes. At most 256.
 	Names []string `json:"names,omitempty"`
 	// selector selects nodes by their labels.
 	Selector *NodeSelectorApplyConfiguration `json:"selector,omitempty"`
-	// outdated limits the selection to nodes that are out of date. Defaults to all nodes.
+	// outdated limits the selection to outdated nodes. Defaults to all nodes.
 	Outdated *OutdatedNodesApplyConfiguration `json:"outdated,omitempty"`
 }
 

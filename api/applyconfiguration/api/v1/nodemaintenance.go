@@ -18,8 +18,8 @@ import (
 // with apply.
 //
 // NodeMaintenance empties nodes for maintenance, a few at a time, without taking workloads down.
-// Tidekeeper does not reboot, upgrade or delete nodes: it drains each node, says so, waits until
-// the maintenance of the node is done, and puts the node back into use.
+// Tidekeeper does not reboot, upgrade or delete nodes: it drains each node, marks it as drained,
+// waits until its maintenance is complete, and puts it back into use.
 type NodeMaintenanceApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

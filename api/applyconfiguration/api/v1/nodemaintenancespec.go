@@ -14,60 +14,62 @@ import (
 // with apply.
 //
 // NodeMaintenanceSpec defines which nodes are emptied for maintenance, when, how many at a time,
-// and how the manager finds out that the maintenance of a node is done.
+// and what ends the maintenance of a node.
 type NodeMaintenanceSpecApplyConfiguration struct {
 	// nodes selects the nodes to maintain.
 	Nodes *MaintenanceNodesApplyConfiguration `json:"nodes,omitempty"`
-	// until is the event by which the maintenance of a drained node is done, and the node may be
-	// used again. AnnotationRemoved: another client removes the annotation
+	// until is the event that ends the maintenance of a drained node and puts the node back into
+	// use. AnnotationRemoved: another client removes the annotation
 	// tidekeeper.dev/drained-for-maintenance from the node. Rebooted: the boot ID of the node
-	// changes. Upgraded: the version of its kubelet changes. Replaced: the Node is deleted.
-	// Drained: nothing, the node may be used again at once, which moves its pods elsewhere.
-	// Whatever the value, removing the annotation or deleting the Node ends the maintenance of
-	// the node. Defaults to AnnotationRemoved.
+	// changes. Upgraded: the kubelet version of the node changes. Replaced: the Node is deleted.
+	// Drained: the node is put back into use as soon as it is drained, which only moves its pods to
+	// other nodes. With any value, removing the annotation or deleting the Node also ends the
+	// maintenance of the node. Defaults to AnnotationRemoved.
 	Until *apiv1.MaintenanceEnd `json:"until,omitempty"`
-	// schedule is a cron expression. Each time at which it fires begins a new round, in which
-	// every selected node is maintained once; a round in progress is finished first. Defaults
-	// to a single round, which begins when the object is created.
+	// schedule is a cron expression. Each tick begins a new round, in which every selected node is
+	// maintained once. If a round is still in progress, it is completed first. Defaults to a single
+	// round, which begins when the object is created.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
-	// windows are the times at which the drain of a node may begin. Without windows, it may
-	// begin at any time. A node whose drain has begun is maintained to the end. At most 8.
+	// windows are the times at which drains may begin. Without windows, drains may begin at any
+	// time. A drain that has begun continues after the end of the window. At most 8.
 	Windows []RestartWindowApplyConfiguration `json:"windows,omitempty"`
 	// timeZone is the IANA name of the time zone of the schedule and the windows, for example
 	// Europe/Berlin. Defaults to UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
-	// maxUnavailable is the maximum number of selected nodes that may be unavailable at a time:
-	// a number, or a percentage of the selected nodes, rounded down but at least one. Nodes
-	// that are not ready, or that another client has cordoned, count. Defaults to 1.
+	// maxUnavailable is the maximum number of selected nodes that may be unavailable at a time: a
+	// number, or a percentage of the selected nodes, rounded down but at least 1. Nodes that are
+	// not ready, or were cordoned by another client, count as unavailable. Defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// maxUnavailablePerZone is the same limit for the selected nodes of each zone, as a number.
-	// Defaults to no limit.
+	// maxUnavailablePerZone is the maximum number of selected nodes in each zone that may be
+	// unavailable at a time. Defaults to no limit.
 	MaxUnavailablePerZone *int32 `json:"maxUnavailablePerZone,omitempty"`
-	// requirePlace is true if the drain of a node begins only when the other nodes have room
-	// for its pods. Defaults to true.
+	// requirePlace is true if a node is drained only while other nodes have room for its pods.
+	// Defaults to true.
 	RequirePlace *bool `json:"requirePlace,omitempty"`
-	// singleReplicas says what happens to the pods of a workload that an eviction would take
-	// down: all of its ready pods are on the drained node, or its PodDisruptionBudget never
-	// allows a disruption. Restart: the workload is restarted, so that its new pods are ready
-	// elsewhere before the old ones go; pods of workloads that cannot do so are evicted. Evict:
-	// the pods are evicted within their budgets. Defaults to Restart.
+	// singleReplicas is the treatment of pods whose eviction would take down their workload,
+	// because all ready pods of the workload are on the drained node, or because its
+	// PodDisruptionBudget never allows a disruption. Restart: the workload is restarted, so that
+	// its new pods are ready on other nodes before the old pods are deleted. Pods of workloads that
+	// do not support this are evicted. Evict: the pods are evicted within their budgets. Defaults
+	// to Restart.
 	SingleReplicas *apiv1.SingleReplicas `json:"singleReplicas,omitempty"`
-	// unmanagedPods says what happens to pods that no controller creates again. Keep: they keep
-	// their node from being drained. Evict: they are evicted, and are gone. Defaults to Keep.
+	// unmanagedPods is the treatment of pods that no controller would recreate. Keep: nodes with
+	// such pods are not drained. Evict: the pods are evicted and not recreated. Defaults to Keep.
 	UnmanagedPods *apiv1.UnmanagedPods `json:"unmanagedPods,omitempty"`
-	// drainTimeoutSeconds is the time that the drain of a node may take, from 60 to 86400 (one
-	// day). A node that is not empty by then has failed, and is used again. Defaults to 3600.
+	// drainTimeoutSeconds is the maximum duration of the drain of a node, from 60 to 86400 (one
+	// day). If the node still has pods to move after that, its maintenance has failed, and the node
+	// is put back into use. Defaults to 3600.
 	DrainTimeoutSeconds *int32 `json:"drainTimeoutSeconds,omitempty"`
-	// maintenanceTimeoutSeconds is the time that the maintenance of a drained node may take
-	// until the node is ready again, from 60 to 604800 (a week). A node that is not ready by
-	// then has failed, and stays cordoned until its maintenance is done. Defaults to 86400 (one
-	// day).
+	// maintenanceTimeoutSeconds is the maximum time from the end of a node's drain until the node
+	// is ready again, from 60 to 604800 (one week). If the node is not ready after that, its
+	// maintenance has failed, and the node stays cordoned until the maintenance is complete.
+	// Defaults to 86400 (one day).
 	MaintenanceTimeoutSeconds *int32 `json:"maintenanceTimeoutSeconds,omitempty"`
-	// failureLimit is the number of failed nodes of a round after which no further drain
-	// begins until the spec is edited, from 1 to 100. Defaults to 1.
+	// failureLimit is the number of failed nodes in a round after which no further drain begins
+	// until the spec is edited, from 1 to 100. Defaults to 1.
 	FailureLimit *int32 `json:"failureLimit,omitempty"`
-	// suspend is true if no drain begins and no pod is moved. Nodes that are drained stay so
-	// until their maintenance is done. Defaults to false.
+	// suspend is true if no drain begins and no pod is moved. Drained nodes stay drained until
+	// their maintenance is complete. Defaults to false.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

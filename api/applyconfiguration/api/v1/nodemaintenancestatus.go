@@ -17,26 +17,28 @@ import (
 type NodeMaintenanceStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status was computed from.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// roundTime is the time that identifies the current or last round: the tick of the
-	// schedule, or the creation time of the object.
+	// roundTime identifies the current or last round: the tick of the schedule that began it, or
+	// the creation time of the object.
 	RoundTime *metav1.Time `json:"roundTime,omitempty"`
 	// nextRoundTime is the next tick of the schedule.
 	NextRoundTime *metav1.Time `json:"nextRoundTime,omitempty"`
-	// nodes is the progress of the nodes whose drain has begun in this round, by name.
+	// nodes is the progress of each node whose drain has begun in this round, keyed by node name.
 	Nodes map[string]NodeProgressApplyConfiguration `json:"nodes,omitempty"`
-	// selected is the number of nodes of this round: those selected now, and those in nodes.
+	// selected is the number of nodes in this round: the currently selected nodes, and the nodes in
+	// nodes.
 	Selected *int32 `json:"selected,omitempty"`
-	// done, running and failed are numbers of nodes of this round.
+	// done is the number of nodes whose maintenance is complete.
 	Done *int32 `json:"done,omitempty"`
-	// running is the number of nodes that are being drained, are drained, or are returning.
+	// running is the number of nodes that are being drained, are drained, or are waiting to become
+	// ready again.
 	Running *int32 `json:"running,omitempty"`
-	// failed is the number of nodes that have failed.
+	// failed is the number of nodes whose maintenance has failed.
 	Failed *int32 `json:"failed,omitempty"`
-	// toleratedFailures is the number of failed nodes that do not count for spec.failureLimit,
-	// because the spec was edited since.
+	// toleratedFailures is the number of failed nodes that no longer count towards
+	// spec.failureLimit, because the spec was edited after they failed.
 	ToleratedFailures *int32 `json:"toleratedFailures,omitempty"`
-	// conditions are Ready, Reconciling and Stalled as kstatus defines them. The reason of Ready
-	// is the STATUS column.
+	// conditions are Ready, Reconciling and Stalled as defined by kstatus. The STATUS column shows
+	// the reason of Ready.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -33,9 +33,9 @@ type NodePoolSpecApplyConfiguration struct {
 	// elsewhere for each pod. No resources are reserved: the condition Headroom and a metric
 	// report whether the pods would fit.
 	Headroom *HeadroomApplyConfiguration `json:"headroom,omitempty"`
-	// drainable asks whether each node of the pool could be drained. Nothing is moved: the
-	// condition Drainable and metrics report which pods would not leave their node, or not
-	// without harm.
+	// drainable enables the evaluation of whether each node of the pool could be drained. No pod is
+	// moved: the condition Drainable and metrics report the pods that a drain would not remove, or
+	// not without harm.
 	Drainable *DrainableApplyConfiguration `json:"drainable,omitempty"`
 }
 

@@ -64,7 +64,7 @@ type NodePoolStatusApplyConfiguration struct {
 	// heldBackNodes is the number of member nodes that wait for a NoExecute taint because a
 	// Freeze is in force.
 	HeldBackNodes *int32 `json:"heldBackNodes,omitempty"`
-	// emptying is about member nodes that are being emptied within budgets.
+	// emptying describes the member nodes that are being emptied within budgets.
 	Emptying *EmptyingStatusApplyConfiguration `json:"emptying,omitempty"`
 	// conditions are Ready, Reconciling and Stalled as kstatus defines them, Conflicted, and
 	// Headroom if the spec asks for headroom. The reason of Ready is the STATUS column.

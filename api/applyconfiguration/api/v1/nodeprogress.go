@@ -14,11 +14,11 @@ import (
 // NodeProgressApplyConfiguration represents a declarative configuration of the NodeProgress type for use
 // with apply.
 //
-// NodeProgress is how far the maintenance of a node is.
+// NodeProgress is the progress of the maintenance of a node.
 type NodeProgressApplyConfiguration struct {
 	// uid is the UID of the Node.
 	UID *types.UID `json:"uid,omitempty"`
-	// phase is the step that the node is in.
+	// phase is the current step of the maintenance of the node.
 	Phase *apiv1.NodePhase `json:"phase,omitempty"`
 	// since is the time at which the phase began.
 	Since *metav1.Time `json:"since,omitempty"`
@@ -28,16 +28,16 @@ type NodeProgressApplyConfiguration struct {
 	Cordoned *bool `json:"cordoned,omitempty"`
 	// marked is true once the node has the annotation tidekeeper.dev/drained-for-maintenance.
 	Marked *bool `json:"marked,omitempty"`
-	// heldSince is the time since which a Freeze or spec.suspend holds back the drain. The time
-	// does not count for the timeout.
+	// heldSince is the time since which a Freeze or spec.suspend has held back the drain. This time
+	// does not count towards the timeout.
 	HeldSince *metav1.Time `json:"heldSince,omitempty"`
-	// bootID is the boot ID of the node when it was drained.
+	// bootID is the boot ID that the node had when it was drained.
 	BootID *string `json:"bootID,omitempty"`
-	// kubeletVersion is the version of the kubelet when the node was drained.
+	// kubeletVersion is the kubelet version that the node had when it was drained.
 	KubeletVersion *string `json:"kubeletVersion,omitempty"`
-	// reason is a word for what the node waits for, or why it has failed.
+	// reason is a machine-readable reason why the node is waiting or has failed.
 	Reason *string `json:"reason,omitempty"`
-	// message explains the reason, at most 256 characters.
+	// message is a human-readable explanation of the reason, with at most 256 characters.
 	Message *string `json:"message,omitempty"`
 }
 

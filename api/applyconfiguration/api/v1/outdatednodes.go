@@ -8,13 +8,13 @@ package v1
 // OutdatedNodesApplyConfiguration represents a declarative configuration of the OutdatedNodes type for use
 // with apply.
 //
-// OutdatedNodes selects nodes by their version or age. A node that is out of date in either respect
-// is selected.
+// OutdatedNodes selects nodes by version or age. A node is outdated if it meets one of the
+// conditions.
 type OutdatedNodesApplyConfiguration struct {
-	// kubeletVersionNot selects nodes whose kubelet has another version than this, for example
+	// kubeletVersionNot selects nodes with any other kubelet version, for example other than
 	// v1.37.2.
 	KubeletVersionNot *string `json:"kubeletVersionNot,omitempty"`
-	// minAgeSeconds selects nodes whose Node object is at least that old, from 60 to 315360000
+	// minAgeSeconds selects nodes whose Node object has at least this age, from 60 to 315360000
 	// (ten years).
 	MinAgeSeconds *int32 `json:"minAgeSeconds,omitempty"`
 }

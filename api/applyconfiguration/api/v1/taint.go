@@ -22,9 +22,9 @@ type TaintApplyConfiguration struct {
 	// effect is the effect on pods that do not tolerate the taint: NoSchedule, PreferNoSchedule
 	// or NoExecute.
 	Effect *corev1.TaintEffect `json:"effect,omitempty"`
-	// eviction is how a NoExecute taint removes pods: Immediate deletes them, WithinBudgets
-	// evicts them within their PodDisruptionBudgets before the taint is added. Defaults to
-	// Immediate.
+	// eviction is the way in which a NoExecute taint removes pods. Immediate: the taint is added at
+	// once, which deletes the pods. WithinBudgets: the pods are evicted within their
+	// PodDisruptionBudgets before the taint is added. Defaults to Immediate.
 	Eviction *apiv1.TaintEviction `json:"eviction,omitempty"`
 }
 
