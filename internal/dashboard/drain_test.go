@@ -72,7 +72,7 @@ func poolSite(t *testing.T, drained func(node string) Drain) *Site {
 }
 
 // poolSiteWith returns the site of a cluster that contains the pool worker with the given node, and
-// the given kinds.
+// serves the given additional kinds.
 func poolSiteWith(t *testing.T, node *corev1.Node, more ...Kind) *Site {
 	t.Helper()
 	node.Labels = map[string]string{"pool": "worker"}

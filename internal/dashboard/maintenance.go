@@ -25,10 +25,10 @@ type maintenanceRow struct {
 	view.Maintenance
 	// Key is the name, on a page about all clusters with the cluster's context.
 	Key string
-	// Progress is the number of nodes that are done, of all.
+	// Progress is the number of nodes whose maintenance is complete, out of all nodes of the round.
 	Progress string
-	// Underway lists nodes that have failed or are being maintained. More is the number of these
-	// nodes that it omits.
+	// Underway lists nodes that are being maintained or have failed. More is the number of such
+	// nodes that are not listed.
 	Underway []underwayNode
 	More     int
 	Next     shownTime
@@ -45,7 +45,7 @@ func (r *request) maintenances() []*tidekeeperv1.NodeMaintenance {
 	return listOf[*tidekeeperv1.NodeMaintenance](r.snapshot, kindMaintenances)
 }
 
-// maintenanceRows returns a row for each NodeMaintenance, the worst first.
+// maintenanceRows returns a row for each NodeMaintenance, most severe first.
 func (r *request) maintenanceRows() []maintenanceRow {
 	var rows []maintenanceRow
 	for _, m := range r.maintenances() {
@@ -81,7 +81,7 @@ func sortMaintenances(rows []maintenanceRow) {
 	})
 }
 
-// maintenancePanel is the line of the node panel about the maintenance of the node.
+// maintenancePanel is the line in a node's panel about its maintenance.
 type maintenancePanel struct {
 	// Name is the name of the NodeMaintenance; "" if it is unknown.
 	Name string

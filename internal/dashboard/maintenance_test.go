@@ -17,8 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// aMaintenance returns a NodeMaintenance of five nodes. Its nodes n1 to n4 are in the given phases,
-// for as many minutes as their number.
+// aMaintenance returns a NodeMaintenance of five nodes. Its nodes n1 to n4 are in the given phases:
+// node n1 for one minute, n2 for two minutes, and so on.
 func aMaintenance(name string, phases ...tidekeeperv1.NodePhase) tidekeeperv1.NodeMaintenance {
 	m := tidekeeperv1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	m.Spec.Until = tidekeeperv1.UntilRebooted
@@ -66,7 +66,7 @@ func TestOverviewShowsMaintenances(t *testing.T) {
 	for _, want := range []string{
 		section, "maintenance of 1 node failed", `data-label="Done">1/5<`, `data-label="Running">2<`, "waits for &lt;b&gt;two&lt;/b&gt; nodes",
 		"DrainTimeout", "today 11:00", "tomorrow 12:00 (in 24h)", "<bdi>n2</bdi>", "<bdi>n3</bdi>", "<bdi>n4</bdi>", "kubectl tide maintenance",
-		`data-label="Done">–<`, `data-label="Running">–<`, `data-label="Failed">–<`, // of a maintenance that no manager has observed
+		`data-label="Done">–<`, `data-label="Running">–<`, `data-label="Failed">–<`, // values of a NodeMaintenance that no manager has observed
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the overview does not have %q:\n%s", want, shown)
@@ -99,8 +99,8 @@ func unservedKind() Kind {
 	return kind
 }
 
-// TestNodePanelShowsMaintenance checks that a node that is being maintained is marked in the table and
-// on the map, and that its panel shows the progress, or why the progress is unknown.
+// TestNodePanelShowsMaintenance checks that a node in maintenance is marked in the table and on the
+// map, and that its panel shows the progress of the maintenance, or why it is unknown.
 func TestNodePanelShowsMaintenance(t *testing.T) {
 	annotated := func(uid, name string) *corev1.Node {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}, Spec: corev1.NodeSpec{Unschedulable: true}}

@@ -56,8 +56,8 @@ type overview struct {
 	// unknown.
 	NoPools, NoRoom, NoPods string
 	Maintenances            []maintenanceRow
-	// NoMaintenances explains why the maintenances are unknown. NotMaintained is the number of nodes
-	// that have failed in the rounds of Maintenances.
+	// NoMaintenances explains why the NodeMaintenances are unknown. NotMaintained is the number of
+	// nodes that have failed in the rounds of Maintenances.
 	NoMaintenances string
 	NotMaintained  int
 	// AsMaintenances is the command that lists Maintenances.

@@ -57,7 +57,7 @@ func (r *request) noManager() string {
 	return view.Outdated(r.manager(), r.unobserved(), r.now())
 }
 
-// unobserved counts the ScheduledRestarts that show that no manager is running.
+// unobserved counts the ScheduledRestarts whose status shows that no manager is running.
 func (r *request) unobserved() (u view.Unobserved) {
 	for _, restart := range r.snapshot.restarts() {
 		u.AddRestart(restart, r.now())

@@ -17,8 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// siteWith returns the site of a cluster that contains the given lists, keyed by kind, and the given
-// kinds. It has no objects of other kinds.
+// siteWith returns the site of a cluster that serves the given kinds and contains the given lists,
+// keyed by kind. Other kinds have no objects.
 func siteWith(t *testing.T, lists map[string]runtime.Object, given ...Kind) *Site {
 	t.Helper()
 	objects := map[string]runtime.Object{

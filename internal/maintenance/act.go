@@ -22,9 +22,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 )
 
-// act patches nodes. Each patch applies only to the version of the node that the decision was based
-// on, so that an edit by another client is never overwritten. An error about one node does not delay
-// the others.
+// act patches nodes. Each patch applies only to the node version that the decision was based on, so
+// that an edit by another client is never overwritten. An error for one node does not affect the
+// other nodes.
 func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) error {
 	var all []error
 	for _, a := range actions {
@@ -43,8 +43,8 @@ func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, a
 	return errors.Join(all...)
 }
 
-// patch carries out an action on a node. The node condition is written first, so that a crash between
-// the two writes leaves the marks by which the action is decided again.
+// patch carries out an action on a node. It writes the node condition first: after a crash between
+// the two writes, the annotations and labels remain, so the action is decided again.
 func (r *reconciler) patch(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) error {
 	if err := r.setDrained(ctx, m, node, kind); err != nil {
 		return err
@@ -85,7 +85,7 @@ func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.A
 	return patch
 }
 
-// setDrained writes the node condition Drained, if the action changes it. It updates the node to the
+// setDrained writes the node condition Drained, if the action changes it, and updates node to the
 // version that the API server returns.
 func (r *reconciler) setDrained(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) error {
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeDrained })
@@ -113,15 +113,15 @@ func (r *reconciler) setDrained(ctx context.Context, m *tidekeeperv1.NodeMainten
 	if err := r.client.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, body)); err != nil {
 		return fmt.Errorf("write the node condition %s: %w", corev1.NodeDrained, err)
 	}
-	// Another client may have changed the node since the decision. The patch that follows must not
-	// apply to that change.
+	// Another client may have changed the node since the decision. The following patch must not
+	// apply to the changed node.
 	if !sameMarks(before, node) {
 		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("the node has changed since the decision"))
 	}
 	return nil
 }
 
-// sameMarks reports whether a decision about the nodes would be the same.
+// sameMarks reports whether a decision would be the same for both versions of a node.
 func sameMarks(before, after *corev1.Node) bool {
 	a, b := decision.NodeOf(before, 0), decision.NodeOf(after, 0)
 	return a == b

@@ -34,7 +34,7 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 			names[list.Items[i].Name] = true
 		}
 	}
-	// The cache may not show the last patches yet.
+	// The cache may not show the most recent patches yet.
 	for name := range m.Status.Nodes {
 		names[name] = true
 	}

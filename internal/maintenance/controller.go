@@ -37,7 +37,7 @@ type reconciler struct {
 	restarts  *restarts
 	places    *places
 	metrics   *metrics
-	// move queues a node whose pods are to be looked at.
+	// move queues a node whose pods must be checked.
 	move func(node string)
 }
 
@@ -66,8 +66,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	out := decision.Decide(in)
-	// The status is written before any node is touched: a drain that is not recorded would be
-	// forgotten if the manager died.
+	// The status is written before any node is patched: otherwise, a drain would be forgotten if
+	// the manager crashed before it recorded the drain.
 	if err := r.writeStatus(ctx, m, &out.Status); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -92,7 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// forget drops what is known about a deleted NodeMaintenance.
+// forget drops the state of a deleted NodeMaintenance.
 func (r *reconciler) forget(request ctrl.Request) {
 	r.wakeups.Set(request, time.Time{})
 	r.drains.forget(request.Name)

@@ -24,7 +24,7 @@ func Controller() controller.Definition {
 	return controller.Definition{
 		Name:    Name,
 		Purpose: "Empties the nodes that NodeMaintenances select, a few at a time, and puts them back into use.",
-		// The controller cordons nodes and evicts pods of all namespaces, so it must be turned on
+		// The controller cordons nodes and evicts pods in all namespaces, so users must enable it
 		// explicitly.
 		OffByDefault: true,
 		Watches:      []client.Object{&tidekeeperv1.NodeMaintenance{}, &tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}},

@@ -31,13 +31,13 @@ import (
 )
 
 const (
-	// lookInterval is the time after which the pods of a node are looked at again without an event.
+	// lookInterval is the interval at which the pods of a node are checked even without an event.
 	lookInterval = 5 * time.Second
-	// mostEvictions is the maximum number of evictions of a node in one pass, and atOnce is the number
-	// that are sent at the same time.
+	// mostEvictions is the maximum number of evictions on a node per reconcile, and atOnce is the
+	// maximum number of concurrent eviction requests for a node.
 	mostEvictions = 40
 	atOnce        = 8
-	// podsPage is the number of pods that are listed at a time.
+	// podsPage is the page size for listing pods.
 	podsPage = 500
 )
 
@@ -93,7 +93,7 @@ func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 }
 
 // allowed reports whether pods of the node may be moved now. It reads the node and the Freezes from
-// the API server, because the cache may be stale, and another manager may lead by now.
+// the API server, because the cache may be stale, and another manager may have become the leader.
 func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaintenance, name string, of *drainOf) (bool, error) {
 	node := &corev1.Node{}
 	if err := r.apiReader.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -152,8 +152,8 @@ func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMainte
 	return in, nil
 }
 
-// leavingElsewhere returns the number of pods of each Deployment on the other nodes that are being
-// drained, from the cache.
+// leavingElsewhere returns, for each Deployment, the number of its pods on other nodes that are
+// being drained, from the cache.
 func (r *drainReconciler) leavingElsewhere(ctx context.Context, node string) (map[types.NamespacedName]int32, error) {
 	leaving := map[types.NamespacedName]int32{}
 	for _, other := range r.drains.others(node) {
@@ -170,7 +170,8 @@ func (r *drainReconciler) leavingElsewhere(ctx context.Context, node string) (ma
 	return leaving, nil
 }
 
-// addDeployment reads the Deployment of a pod, and the restart that was requested for it.
+// addDeployment reads the Deployment of a pod, and the restart that was requested for the
+// Deployment.
 func (r *drainReconciler) addDeployment(ctx context.Context, in *moves.Input, pod *corev1.Pod, start time.Time) error {
 	key, _ := moves.DeploymentOf(pod)
 	if _, known := in.Deployments[key]; known || in.SingleReplicas != tidekeeperv1.SingleReplicasRestart || !moves.MayNeedRescue(pod) {
@@ -188,8 +189,8 @@ func (r *drainReconciler) addDeployment(ctx context.Context, in *moves.Input, po
 	return err
 }
 
-// move evicts pods and requests restarts. A refusal is recorded, and does not keep other pods from
-// being moved.
+// move evicts pods and requests restarts. It records refused evictions, and continues with the
+// other pods.
 func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) error {
 	for _, key := range out.Restart {
 		if err := r.restarts.request(ctx, m, in.Deployments[key], of.start); err != nil {
@@ -210,8 +211,8 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 	return nil
 }
 
-// evict evicts a pod. An error, such as that of a webhook that does not answer, is treated like a
-// refusal: the eviction is tried again after a while.
+// evict evicts a pod. Errors, for example of a webhook that does not respond, are treated like
+// refusals: the eviction is retried later.
 func (r *drainReconciler) evict(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, pod *corev1.Pod) {
 	result, refusal, err := eviction.Evict(ctx, r.client, client.ObjectKeyFromObject(pod), pod.UID)
 	r.metrics.evictions.WithLabelValues(string(result)).Inc()

@@ -19,32 +19,35 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
 )
 
-// drains holds what is known about the pods of nodes that are being drained or are returning. It is
-// lost with the process, and found out again.
+// drains holds the state of the pods on nodes that are being drained, or are waiting to become
+// ready again. It exists only in memory, and is restored from the API server after a restart of the
+// process.
 type drains struct {
 	mu     sync.Mutex
 	byNode map[string]*drainOf
 }
 
-// drainOf is what is known about the pods of a node.
+// drainOf holds the state of the pods on a node.
 type drainOf struct {
 	maintenance string
 	uid         types.UID
-	// start is the time at which the drain began, which identifies the restarts that it requests.
+	// start is the time at which the drain began. It identifies the restarts requested for the
+	// drain.
 	start time.Time
 	// moving is true if pods may be moved.
 	moving bool
-	// state is the last known state of the pods; nil if it is not known yet.
+	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
-	// refused contains the evictions that were refused, and attempts their numbers, by the pod's UID.
+	// refused maps the UIDs of pods whose eviction was refused to the refusal, and attempts maps
+	// them to the number of refusals.
 	refused  map[types.UID]moves.Refused
 	attempts map[types.UID]int
 }
 
 func newDrains() *drains { return &drains{byNode: map[string]*drainOf{}} }
 
-// watch sets the nodes of a NodeMaintenance whose pods are to be looked at, and those whose pods are
-// to be moved. It returns the nodes that have to be looked at now.
+// watch sets a NodeMaintenance's nodes whose pods must be observed, and the subset of nodes whose
+// pods must be moved. It returns the nodes whose pods must be checked now.
 func (d *drains) watch(maintenance string, status *tidekeeperv1.NodeMaintenanceStatus, watched, moving []string) (changed []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +82,7 @@ func (d *drains) forget(maintenance string) {
 	}
 }
 
-// states returns the states of the nodes of a NodeMaintenance.
+// states returns the states of the pods on a NodeMaintenance's nodes, keyed by node.
 func (d *drains) states(maintenance string) map[string]decision.Drain {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +95,7 @@ func (d *drains) states(maintenance string) map[string]decision.Drain {
 	return states
 }
 
-// of returns a copy of what is known about the pods of a node; false if they are not looked at.
+// of returns a copy of the state of the pods on a node; false if the pods are not observed.
 func (d *drains) of(node string) (drainOf, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,8 +111,8 @@ func (d *drains) of(node string) (drainOf, bool) {
 	return copied, true
 }
 
-// set records the state of the pods of a node, unless the drain has ended meanwhile. It reports
-// whether the state has changed.
+// set records the state of the pods on a node, unless the drain has ended. It reports whether the
+// state has changed.
 func (d *drains) set(node string, seen drainOf, state decision.Drain) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +136,7 @@ func (d *drains) others(node string) (names []string) {
 	return names
 }
 
-// Evictions that were refused are tried again after a delay that doubles.
+// Delays before a refused eviction is retried. The delay doubles with each refusal.
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = time.Minute
@@ -160,7 +163,7 @@ func (d *drains) accept(node string, pod types.UID) {
 	}
 }
 
-// enqueue queues the node of a pod if its pods are looked at.
+// enqueue queues the node of a pod if the pods on the node are observed.
 func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {

@@ -62,8 +62,8 @@ func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance
 	return in, r.refresh(ctx, &in)
 }
 
-// refresh reads the nodes whose maintenance has not ended from the API server. There are as many as
-// may be unavailable at a time.
+// refresh reads the nodes in maintenance from the API server. Their number is bounded by the limit
+// of unavailable nodes.
 func (r *reconciler) refresh(ctx context.Context, in *decision.Input) error {
 	for name, p := range in.Maintenance.Status.Nodes {
 		if !decision.IsRunning(p) {
@@ -83,11 +83,11 @@ func (r *reconciler) refresh(ctx context.Context, in *decision.Input) error {
 	return nil
 }
 
-// placesFor is the time for which a model of the cluster is used. Building it takes more than a
-// second in a cluster with 150,000 pods.
+// placesFor is the time for which a model of the cluster is reused. Building the model takes more
+// than a second in a cluster with 150,000 pods.
 const placesFor = 20 * time.Second
 
-// places evaluates whether the pods of a node have a place on other nodes.
+// places evaluates whether other nodes have room for the pods of a node.
 type places struct {
 	client client.Reader
 	clock  clock.PassiveClock
@@ -97,8 +97,8 @@ type places struct {
 	model *capacity.Cluster
 }
 
-// has reports whether the pods of a node have a place on the nodes that are not drained, by their
-// requests, tolerations and selectors. It returns false if that cannot be evaluated.
+// has reports whether the nodes that are not drained have room for the pods of a node, given the
+// pods' requests, tolerations and selectors. It returns false if this cannot be evaluated.
 func (p *places) has(ctx context.Context, node string, drained []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

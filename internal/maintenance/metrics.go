@@ -54,7 +54,8 @@ var phases = []tidekeeperv1.NodePhase{
 	tidekeeperv1.NodeDraining, tidekeeperv1.NodeDrained, tidekeeperv1.NodeReturning, tidekeeperv1.NodeDone, tidekeeperv1.NodeFailed, tidekeeperv1.NodeReleased,
 }
 
-// set counts the nodes of a NodeMaintenance by phase. The status of a deleted NodeMaintenance is nil.
+// set sets the numbers of a NodeMaintenance's nodes by phase. status is nil if the NodeMaintenance
+// was deleted.
 func (m *metrics) set(maintenance string, status *tidekeeperv1.NodeMaintenanceStatus) {
 	if status == nil {
 		m.nodes.DeletePartialMatch(prometheus.Labels{"maintenance": maintenance})
@@ -70,7 +71,7 @@ func (m *metrics) set(maintenance string, status *tidekeeperv1.NodeMaintenanceSt
 	}
 }
 
-// phase observes the duration of a drain when a node has become empty.
+// phase observes the duration of a drain when the node has been emptied.
 func (m *metrics) phase(p *tidekeeperv1.NodeProgress) {
 	if p.Phase == tidekeeperv1.NodeDrained {
 		m.drains.Observe(max(time.Second, p.Since.Sub(p.StartTime.Time)).Seconds())

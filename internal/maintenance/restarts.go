@@ -26,22 +26,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// unservedAfter is the time after which a ScheduledRestart that no manager has observed is given up.
+// unservedAfter is the time after which the manager gives up on a ScheduledRestart that no manager
+// has observed.
 const unservedAfter = 2 * time.Minute
 
-// restarts requests the restarts of Deployments that move their pods. A restart is requested by a
-// suspended ScheduledRestart, so that it has the same health gate, budget and history as all others.
-// The time at which the node's drain began identifies the restart: however often it is requested, the
-// Deployment is restarted once.
+// restarts requests restarts of Deployments, which move their pods. It requests each restart with a
+// suspended ScheduledRestart, so that the restart has the same health gate, budget and history as
+// other restarts. The time at which the node's drain began identifies the restart: even if it is
+// requested repeatedly, the Deployment is restarted only once.
 type restarts struct {
 	client client.Client
 	clock  clock.PassiveClock
-	// served is true if this manager restarts workloads.
+	// served is true if this manager runs the controller that restarts workloads.
 	served bool
 }
 
-// of returns the state of the restart of a Deployment that was requested at the given time or later;
-// false if none was requested.
+// of returns the state of the restart of a Deployment that was requested at or after the given
+// time; false if no restart was requested.
 func (r *restarts) of(ctx context.Context, d *appsv1.Deployment, start time.Time) (moves.Restart, bool, error) {
 	restart := &tidekeeperv1.ScheduledRestart{}
 	if err := r.client.Get(ctx, types.NamespacedName{Namespace: d.Namespace, Name: nameFor(d)}, restart); err != nil {
@@ -51,7 +52,8 @@ func (r *restarts) of(ctx context.Context, d *appsv1.Deployment, start time.Time
 	return state, requested, nil
 }
 
-// stateOf returns the state of a restart that was requested at `start` or later; false if none was.
+// stateOf returns the state of a restart that was requested at or after `start`; false if no
+// restart was requested.
 func stateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (moves.Restart, bool) {
 	requested, err := decision.RequestedTime(restart, now)
 	waits := moves.Restart{State: moves.Waiting}
@@ -60,7 +62,7 @@ func stateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (move
 	}
 	switch last := restart.Status.LastRequestTime; {
 	case restart.Status.Active != nil:
-		return waits, true // A restart in progress for an earlier drain replaces the pods, too.
+		return waits, true // A restart in progress for an earlier drain also replaces the pods.
 	case last != nil && err == nil && requested.After(last.Time) && !requested.Before(start):
 		return waits, true
 	case last != nil && !last.Time.Before(start):
@@ -74,7 +76,7 @@ func stateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (move
 	}
 }
 
-// outcomeOf returns the outcome of the last restart that was requested at `start` or later.
+// outcomeOf returns the outcome of the last restart that was requested at or after `start`.
 func outcomeOf(restart *tidekeeperv1.ScheduledRestart, start time.Time) moves.Restart {
 	for i := range restart.Status.History {
 		record := &restart.Status.History[i]
@@ -89,8 +91,8 @@ func outcomeOf(restart *tidekeeperv1.ScheduledRestart, start time.Time) moves.Re
 	return moves.Restart{State: moves.Succeeded, Tick: restart.Status.LastRequestTime.Time}
 }
 
-// request requests a restart of a Deployment for the given time, or for a later one if a restart for
-// that time has ended.
+// request requests a restart of a Deployment for the given time. If a restart for that time has
+// already ended, it requests a restart for a later time.
 func (r *restarts) request(ctx context.Context, m *tidekeeperv1.NodeMaintenance, deployment *appsv1.Deployment, start time.Time) error {
 	known := &tidekeeperv1.ScheduledRestart{}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: nameFor(deployment)}, known)
@@ -129,15 +131,15 @@ func (r *restarts) request(ctx context.Context, m *tidekeeperv1.NodeMaintenance,
 	return nil
 }
 
-// nameFor returns the name of the ScheduledRestart that moves the pods of a Deployment. A Deployment
-// that was created again has another one.
+// nameFor returns the name of the ScheduledRestart that moves the pods of a Deployment. For a
+// Deployment that was deleted and recreated, the name is different.
 func nameFor(d *appsv1.Deployment) string {
 	const longest = 200
 	hash := sha256.Sum256([]byte(d.UID))
 	return strings.TrimRight(d.Name[:min(len(d.Name), longest)], "-.") + "-maintenance-" + hex.EncodeToString(hash[:4])
 }
 
-// sweep deletes the ScheduledRestarts of a NodeMaintenance whose restart has ended, and that no drain
+// sweep deletes a NodeMaintenance's ScheduledRestarts whose restart has ended and that no drain
 // needs any more.
 func (r *restarts) sweep(ctx context.Context, m *tidekeeperv1.NodeMaintenance) error {
 	oldest := time.Time{}
@@ -152,8 +154,7 @@ func (r *restarts) sweep(ctx context.Context, m *tidekeeperv1.NodeMaintenance) e
 	})
 }
 
-// deleteAll deletes the ScheduledRestarts of a NodeMaintenance. A rollout in progress is left to
-// complete.
+// deleteAll deletes all ScheduledRestarts of a NodeMaintenance. Rollouts in progress continue.
 func (r *restarts) deleteAll(ctx context.Context, m *tidekeeperv1.NodeMaintenance) error {
 	return r.delete(ctx, m, func(*tidekeeperv1.ScheduledRestart) bool { return true })
 }

@@ -28,8 +28,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 )
 
-// drainWorkers is the number of nodes whose pods are moved at the same time. A node with a webhook
-// that does not answer occupies a worker for some seconds.
+// drainWorkers is the maximum number of nodes whose pods are moved at the same time. If a webhook
+// does not respond, a node occupies a worker for several seconds.
 const drainWorkers = 16
 
 // SetupWithManager adds two controllers to the manager: "node-maintenance" reconciles
@@ -76,7 +76,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 		b.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	if moves.served {
-		// ScheduledRestarts are deleted when their restart has ended.
+		// The controller deletes ScheduledRestarts whose restart has ended.
 		b.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(maintenanceOfRestart))
 	}
 	r := &reconciler{
@@ -94,15 +94,16 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}
 }
 
-// nodeChanges lets only those changes of nodes pass that decisions can depend on. A kubelet's report
-// usually changes nothing but times.
+// nodeChanges passes only changes of nodes that affect decisions. The periodic status updates of
+// kubelets usually change only timestamps.
 var nodeChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, too := e.ObjectNew.(*corev1.Node)
 	return !ok || !too || decision.NodeOf(before, 0) != decision.NodeOf(after, 0) || !maps.Equal(before.Labels, after.Labels)
 }}
 
-// maintenanceOfRestart maps a ScheduledRestart that moves pods to its NodeMaintenance.
+// maintenanceOfRestart maps a ScheduledRestart that moves pods of drained nodes to its
+// NodeMaintenance.
 func maintenanceOfRestart(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[tidekeeperv1.NodeMaintenanceLabel]
 	if name == "" {
@@ -111,7 +112,8 @@ func maintenanceOfRestart(_ context.Context, o client.Object) []reconcile.Reques
 	return []reconcile.Request{requestFor(name)}
 }
 
-// allMaintenances returns a function that maps an object to all NodeMaintenances. There are few.
+// allMaintenances returns a function that maps any object to all NodeMaintenances, of which there
+// are only a few.
 func allMaintenances(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := &tidekeeperv1.NodeMaintenanceList{}

@@ -75,9 +75,9 @@ func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
 	drain.Sort(n.Blockers)
 }
 
-// KeepsFromMaintenance returns the reason why the pods of a node keep its drain from beginning: a pod
-// that no controller creates again, or that has no place elsewhere. It returns nil if there is none,
-// or if the spec of the NodeMaintenance allows it.
+// KeepsFromMaintenance returns the reason why the pods of a node prevent its drain from beginning:
+// no controller would recreate a pod, or other nodes have no room for it. It returns nil if there
+// is no such pod, or if the spec of the NodeMaintenance allows it.
 func (r *Room) KeepsFromMaintenance(m *tidekeeperv1.NodeMaintenance, world *drain.World, node string, now time.Time) *Status {
 	for _, of := range r.Blockers(world, []string{node}, now) {
 		for _, b := range of.Blockers {

@@ -18,10 +18,11 @@ import (
 type Maintenance struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
-	// Known is true if a manager has observed the NodeMaintenance. Otherwise the numbers are unknown.
+	// Known is true if a manager has observed the NodeMaintenance. Otherwise, the numbers of nodes
+	// are unknown.
 	Known bool `json:"known"`
-	// Nodes is the number of nodes of the current or last round. Done, Running and Failed count the
-	// nodes that are in use again, that are being maintained, and that have failed.
+	// Nodes is the number of nodes in the current or last round. Done, Running and Failed are the
+	// numbers of nodes that are back in use, are being maintained, and have failed.
 	Nodes   int32 `json:"nodes"`
 	Done    int32 `json:"done"`
 	Running int32 `json:"running"`
@@ -77,19 +78,20 @@ type MaintainedNode struct {
 	// Both are nil if the drain has not begun.
 	Since   *time.Time `json:"since,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
-	// Reason and Message say for what the node waits, or why it has failed. Advice says what to do.
+	// Reason and Message explain why the node is waiting or has failed. Advice tells the user what
+	// to do.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Advice  string `json:"advice,omitempty"`
 }
 
-// phases lists the phases in the order in which nodes are shown: those that need attention first.
+// phases lists the phases in display order: phases that need attention come first.
 var phases = []tidekeeperv1.NodePhase{
 	tidekeeperv1.NodeFailed, tidekeeperv1.NodeReturning, tidekeeperv1.NodeDrained, tidekeeperv1.NodeDraining, PhaseWaiting,
 	tidekeeperv1.NodeReleased, tidekeeperv1.NodeDone,
 }
 
-// Severity returns the degree of attention that the node needs.
+// Severity returns how urgently the node needs attention.
 func (n *MaintainedNode) Severity() Severity {
 	switch n.Phase {
 	case tidekeeperv1.NodeFailed:
@@ -108,8 +110,9 @@ func (n *MaintainedNode) Running() bool {
 	return n.Phase == tidekeeperv1.NodeDraining || n.Phase == tidekeeperv1.NodeDrained || n.Phase == tidekeeperv1.NodeReturning
 }
 
-// MaintainedNodes returns the nodes whose drain has begun in the current or last round. Those that
-// need attention come first, and among nodes of the same phase the longest in it.
+// MaintainedNodes returns the nodes whose drain has begun in the current or last round. Nodes that
+// need attention come first. Nodes in the same phase are sorted by their time in the phase, longest
+// first.
 func MaintainedNodes(m *tidekeeperv1.NodeMaintenance) []MaintainedNode {
 	nodes := []MaintainedNode{}
 	for name, p := range m.Status.Nodes {
@@ -134,8 +137,8 @@ func sortMaintained(nodes []MaintainedNode) {
 	})
 }
 
-// adviceOn returns what the user can do about a node whose drain has begun. It is "" if there is
-// nothing to do.
+// adviceOn returns advice for the user about a node whose drain has begun, or "" if the user need
+// not do anything.
 func adviceOn(node string, p tidekeeperv1.NodeProgress, m *tidekeeperv1.NodeMaintenance) string {
 	done := "kubectl tide maintenance done " + node
 	switch p.Phase {
@@ -165,8 +168,8 @@ func adviceOn(node string, p tidekeeperv1.NodeProgress, m *tidekeeperv1.NodeMain
 	return ""
 }
 
-// countedFailures returns the number of failed nodes that count for the limit. Failures from before
-// the last edit of the spec do not.
+// countedFailures returns the number of failed nodes that count towards the limit. Failures before
+// the last edit of the spec do not count.
 func countedFailures(m *tidekeeperv1.NodeMaintenance) int32 {
 	return m.Status.Failed - m.Status.ToleratedFailures
 }

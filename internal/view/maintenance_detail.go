@@ -24,14 +24,15 @@ type MaintenanceDetail struct {
 	Schedule string   `json:"schedule,omitempty"`
 	Windows  []string `json:"windows,omitempty"`
 	TimeZone string   `json:"timeZone,omitempty"`
-	// Limit is the number of nodes that may be unavailable at a time. ZoneLimit is the same for each
-	// zone; 0 means no limit.
+	// Limit is the maximum number of nodes that may be unavailable at a time. ZoneLimit is the
+	// maximum number in each zone; 0 means no limit.
 	Limit     int `json:"limit"`
 	ZoneLimit int `json:"zoneLimit,omitempty"`
-	// Begun is true if Members are the nodes of a round that has begun, and false if they are those of
-	// the next round.
+	// Begun is true if Members are the nodes of a round that has begun, and false if they are the
+	// nodes of the next round.
 	Begun bool `json:"begun"`
-	// Held is the reason why no drain begins now. It is nil if there is none, or if no node waits.
+	// Held is the reason why no drain begins now. It is nil if drains may begin, or if no node
+	// waits.
 	Held    *Status          `json:"held,omitempty"`
 	Members []MaintainedNode `json:"members"`
 	Events  []Event          `json:"events"`
@@ -91,7 +92,7 @@ func selectsText(n *tidekeeperv1.MaintenanceNodes) string {
 	return text
 }
 
-// ageText formats an age in days, if it is a whole number of days.
+// ageText formats an age in days if it is a whole number of days, and in smaller units otherwise.
 func ageText(age time.Duration) string {
 	if day := 24 * time.Hour; age%day == 0 {
 		return fmt.Sprintf("%dd", age/day)

@@ -24,30 +24,30 @@ type MaintenanceFacts struct {
 	Nodes       []*corev1.Node
 	Pools       []*tidekeeperv1.NodePool
 	Freezes     []period.Period
-	// Blockers returns the reason why the pods of a node keep its drain from beginning, or nil. It is
-	// nil if pods are not evaluated.
+	// Blockers returns the reason why the pods of a node prevent its drain from beginning, or nil.
+	// The field is nil if pods are not evaluated.
 	Blockers func(node *corev1.Node) *Status
 }
 
-// MaintenanceRound is the current round of a NodeMaintenance, or the next round if the current round
-// has ended or none has begun.
+// MaintenanceRound is the current round of a NodeMaintenance. If the current round has ended or no
+// round has begun, it is the next round.
 type MaintenanceRound struct {
 	// Begun is true if the round has begun. Over is true if it has ended, and no further round will
 	// begin.
 	Begun, Over bool
 	// Nodes lists the nodes of the round.
 	Nodes []MaintainedNode
-	// Held is the reason why no drain begins now, whatever the state of the nodes. It is nil if there
-	// is none.
+	// Held is the reason why no drain begins now, regardless of the state of the nodes. It is nil
+	// if drains may begin.
 	Held *Status
 	// Unavailable lists the unavailable nodes that count towards the limit.
 	Unavailable []string
-	// Input is the state for a forecast, except the time that a node takes.
+	// Input is the input of a forecast, except for the duration of a node's maintenance.
 	Input forecast.Input
 }
 
-// RoundOf returns the current or next round of a NodeMaintenance as of now. It returns an error if the
-// spec cannot be used.
+// RoundOf returns the current or next round of a NodeMaintenance as of now. It returns an error if
+// the spec is invalid.
 func RoundOf(f MaintenanceFacts, now time.Time) (r MaintenanceRound, err error) {
 	m := f.Maintenance
 	ticks, windows, err := selection.Times(&m.Spec)
@@ -78,8 +78,8 @@ func RoundOf(f MaintenanceFacts, now time.Time) (r MaintenanceRound, err error) 
 	return r, nil
 }
 
-// addProgress adds the nodes of the round to the input of the forecast: those that wait, those that
-// are being maintained, and other nodes that are unavailable.
+// addProgress adds the nodes of the round to the input of the forecast: waiting nodes, nodes in
+// maintenance, and other nodes that are unavailable.
 func (r *MaintenanceRound) addProgress(f MaintenanceFacts, selected []selectedNode) {
 	progress := f.Maintenance.Status.Nodes
 	byName := map[string]selectedNode{}
@@ -116,7 +116,7 @@ func (r *MaintenanceRound) addProgress(f MaintenanceFacts, selected []selectedNo
 	slices.Sort(r.Unavailable)
 }
 
-// beginNext makes r the next round, which has not begun.
+// beginNext turns r into the next round, which has not begun yet.
 func (r *MaintenanceRound) beginNext(m *tidekeeperv1.NodeMaintenance, selected []selectedNode, ticks *schedule.Schedule) {
 	r.Begun = false
 	if next := m.Status.NextRoundTime; next != nil {
@@ -154,7 +154,7 @@ func (r *MaintenanceRound) held(m *tidekeeperv1.NodeMaintenance) *Status {
 	return nil
 }
 
-// addWaiting adds the nodes whose drain has not begun, each with the reason.
+// addWaiting adds the nodes whose drain has not begun, each with the reason why it is waiting.
 func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNode) {
 	bySelected := map[string]selectedNode{}
 	for _, s := range selected {
@@ -187,9 +187,9 @@ func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNod
 	})
 }
 
-// waits returns the reason why the drain of a node does not begin while others could. It returns nil
-// if it is the turn of the node. taken lists the nodes that are unavailable, or that will be as their
-// drain begins next.
+// waits returns the reason why the drain of a node must wait even if other drains may begin. It
+// returns nil if it is the node's turn. taken lists the unavailable nodes, and the nodes whose
+// drain begins earlier.
 func (r *MaintenanceRound) waits(n forecast.Node, taken []forecast.Node, f MaintenanceFacts, node *corev1.Node) *Status {
 	for _, earlier := range slices.Concat(r.Input.Waiting, running(r.Input.Running)) {
 		if earlier.Group < n.Group {
@@ -220,7 +220,7 @@ func (r *MaintenanceRound) waits(n forecast.Node, taken []forecast.Node, f Maint
 // mostUnavailable is the maximum number of unavailable nodes that a message names.
 const mostUnavailable = 3
 
-// limitText says which nodes use up a limit.
+// limitText describes which nodes use up a limit.
 func limitText(names []string, limit int, where string) string {
 	more := ""
 	if n := len(names) - mostUnavailable; n > 0 {

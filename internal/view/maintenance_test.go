@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// maintainedNode returns a ready node that is 40 days old. Its zone and pool are those in the name,
-// which is written zone-pool-number.
+// maintainedNode returns a ready node that is 40 days old. Its name has the format
+// zone-pool-number, and determines its zone and pool.
 func maintainedNode(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	parts := strings.Split(name, "-")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -44,7 +44,8 @@ func sixNodes() []*corev1.Node {
 	return nodes
 }
 
-// maintenanceOf returns the facts about a maintenance of the pool db, then web, with the given changes.
+// maintenanceOf returns the facts about a maintenance of first the pool db and then the pool web,
+// with the given changes.
 func maintenanceOf(changes ...func(*MaintenanceFacts)) MaintenanceFacts {
 	m := &tidekeeperv1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "reboot", CreationTimestamp: metav1.NewTime(noon)}}
 	m.Spec.Nodes.Pools = []string{"db", "web"}
@@ -201,7 +202,7 @@ func TestRoundOf(t *testing.T) {
 	}
 }
 
-// TestRoundOfInvalidSpecs checks that specs that cannot be used are errors, not empty rounds.
+// TestRoundOfInvalidSpecs checks that an invalid spec results in an error, not in an empty round.
 func TestRoundOfInvalidSpecs(t *testing.T) {
 	for name, change := range map[string]func(*tidekeeperv1.NodeMaintenanceSpec){
 		"schedule":  func(s *tidekeeperv1.NodeMaintenanceSpec) { s.Schedule = "0 25 * * *" },

@@ -31,17 +31,18 @@ type Manager struct {
 	// Namespace is the lease's namespace. It is empty if there is no lease, as with a manager
 	// without leader election.
 	Namespace string
-	// Since is the time since which the leader has led; zero if it is unknown, or without a leader.
+	// Since is the time since which the leader has been leading; zero if it is unknown, or if there
+	// is no leader.
 	Since time.Time
 	// Problem explains why there is no leader.
 	Problem string
-	// Published maps flag names to the values that the manager published in its lease. It also says
-	// which controllers the manager runs.
+	// Published maps setting names to the values that the manager published in its lease: the
+	// flags, and the controllers that the manager runs.
 	Published map[string]string
 }
 
 // NotRunning reports whether the leader is known not to run the controller with the given name. It
-// returns false if there is no leader, or if it is not known which controllers the leader runs.
+// returns false if there is no leader, or if the leader's controllers are unknown.
 func (m *Manager) NotRunning(controller string) bool {
 	return m.Leader != "" && len(m.Published) > 0 && m.Published[lease.RunsSetting(controller)] != "true"
 }
@@ -198,8 +199,8 @@ func Outdated(m Manager, u Unobserved, now time.Time) string {
 	}
 }
 
-// LeadingSince returns the time since which the manager that makes the next decisions has led, or
-// zero if it is unknown. If no manager is running, a manager is assumed to start now.
+// LeadingSince returns the time since which the manager that makes the next decisions has been the
+// leader, or zero if it is unknown. If no manager is running, a manager is assumed to start now.
 func LeadingSince(m Manager, u Unobserved, now time.Time) time.Time {
 	if Outdated(m, u, now) != "" {
 		return now

@@ -65,8 +65,8 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// TestLeadingSince checks that a leader leads since it acquired its lease, and that a manager is
-// assumed to start now if none is running.
+// TestLeadingSince checks that a leader counts as leading since it acquired its lease, and that a
+// manager is assumed to start now if none is running.
 func TestLeadingSince(t *testing.T) {
 	acquired, renewed := &metav1.MicroTime{Time: noon.Add(-time.Hour)}, func(ago time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: noon.Add(-ago)} }
 	lease := func(spec coordinationv1.LeaseSpec) []coordinationv1.Lease {

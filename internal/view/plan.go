@@ -58,7 +58,7 @@ type PlanCounts struct {
 	ConflictsBegin, ConflictsEnd int
 	NeverSettle                  int
 	Evicted, EvictedFrom         int // number of evicted pods, and of the nodes that they leave
-	WithinBudgets                int // number of the evicted pods that leave within their budgets
+	WithinBudgets                int // number of evicted pods that are evicted within their budgets
 	NotReschedulable             int
 	NotRecreatable               int
 }

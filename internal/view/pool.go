@@ -76,13 +76,14 @@ func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 		shown.Conflicted, shown.Conflict = true, c.Message
 	}
 	shown.Headroom = answerOf(p, tidekeeperv1.ConditionHeadroom, Bad)
-	// The pods of a pool run well although they would not leave their nodes.
+	// The severity is only a warning, because the pods of the pool run although a drain would not
+	// remove them.
 	shown.Drainable = answerOf(p, tidekeeperv1.ConditionDrainable, Warning)
 	return shown
 }
 
-// answerOf returns a condition that a pool has only if its spec asks for it, or nil if the pool
-// lacks the condition. no is the severity of the status False.
+// answerOf returns a condition that the pool's spec must enable, or nil if the pool lacks the
+// condition. no is the severity of the status False.
 func answerOf(p *tidekeeperv1.NodePool, conditionType string, no Severity) *Status {
 	c := meta.FindStatusCondition(p.Status.Conditions, conditionType)
 	if c == nil {
@@ -132,8 +133,9 @@ func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	return s
 }
 
-// deletingStatus returns the status of an object that is being deleted. Its message states when the
-// deletion began, and why it waits. ready is the condition Ready of the object, or nil.
+// deletingStatus returns the status of an object that is being deleted. Its message states since
+// when the object is being deleted, and what the deletion waits for. ready is the condition Ready
+// of the object, or nil.
 func deletingStatus(o metav1.Object, ready *metav1.Condition, now time.Time) Status {
 	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
 	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(o.GetDeletionTimestamp().Time))))

@@ -44,8 +44,8 @@ func TestDeletingPool(t *testing.T) {
 	}
 }
 
-// TestAnswersOfPools checks the severity of the conditions that a pool has only if its spec asks. A
-// pool whose nodes cannot be drained works well.
+// TestAnswersOfPools checks the severities of the conditions that a pool's spec must enable. If
+// nodes cannot be drained, the severity is only a warning.
 func TestAnswersOfPools(t *testing.T) {
 	for _, tt := range []struct {
 		is                  metav1.ConditionStatus

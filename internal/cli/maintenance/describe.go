@@ -107,8 +107,8 @@ func readNamed(ctx context.Context, c client.Client, names []string) ([]tidekeep
 	return items, nil
 }
 
-// details returns the details of NodeMaintenances. It omits events if the user is not allowed to list
-// them, and reads pods only if they decide whether a drain begins now.
+// details returns the details of NodeMaintenances. It omits events if the user is not allowed to
+// list them. It reads pods only if they determine whether a drain begins now.
 func (o *describeOptions) details(ctx context.Context, c client.Client, items []tidekeeperv1.NodeMaintenance) ([]view.MaintenanceDetail, error) {
 	w, err := readWorld(ctx, o.Env, c, items)
 	if err != nil {

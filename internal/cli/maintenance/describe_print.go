@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostAlike is the maximum number of nodes of the same phase in the table, for phases that need no
-// attention. The flag --all shows all of them.
+// mostAlike is the maximum number of nodes in the same phase that the table lists, for phases that
+// need no attention. The flag --all lists all nodes.
 const mostAlike = 10
 
 // print prints the description of a NodeMaintenance.

@@ -102,7 +102,7 @@ func drained(node *corev1.Node) error {
 	return errors.New(text + ": nothing to end; kubectl get nodes -l " + tidekeeperv1.DrainedLabel + "=true lists the nodes that are")
 }
 
-// end removes the annotation from the node, unless the node is another by now.
+// end removes the annotation from the node, unless the node has since been replaced.
 func (o *doneOptions) end(ctx context.Context, c client.Client, node *corev1.Node) error {
 	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
 	if o.dryRun == cmdutil.DryRunServer {

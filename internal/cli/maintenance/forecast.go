@@ -36,12 +36,13 @@ type forecastOutput struct {
 	From  *time.Time `json:"from,omitempty"`
 	// Held is the reason why no drain begins now.
 	Held *view.Status `json:"held,omitempty"`
-	// PerNodeSeconds is the time that a node takes. It is the median of the MeasuredNodes that are
-	// done, unless the flag --per-node gives it. It is 0 if it is unknown.
+	// PerNodeSeconds is the duration of the maintenance of a node, or 0 if it is unknown. It is the
+	// value of the flag --per-node or, by default, the median of the MeasuredNodes whose
+	// maintenance is complete.
 	PerNodeSeconds int64 `json:"perNodeSeconds"`
 	MeasuredNodes  int   `json:"measuredNodes"`
-	// Limit is the number of nodes that may be unavailable at a time. Unavailable lists the nodes that
-	// are.
+	// Limit is the maximum number of nodes that may be unavailable at a time. Unavailable lists the
+	// unavailable nodes.
 	Limit       int      `json:"limit"`
 	Unavailable []string `json:"unavailable,omitempty"`
 

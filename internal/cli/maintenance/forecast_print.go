@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// assumes lists the reasons for which no drain begins until a user acts. The forecast is then made as
-// if the round went on now.
+// assumes lists the reasons for which no drain begins until a user acts. The forecast then assumes
+// that drains continue now.
 var assumes = map[string]string{
 	tidekeeperv1.ReasonSuspended: "if it was resumed now", tidekeeperv1.ReasonFailureLimit: "if it went on now", tidekeeperv1.ReasonDeleting: "if it was not being deleted",
 }
@@ -62,7 +62,7 @@ func (o *forecastOptions) print(forecasts []forecastOutput) error {
 	return nil
 }
 
-// when formats a time, which is now or in the future.
+// when formats a current or future time.
 func (o *forecastOptions) when(t time.Time) string {
 	if !t.After(o.Now()) {
 		return "now"
@@ -70,7 +70,8 @@ func (o *forecastOptions) when(t time.Time) string {
 	return term.ComingInZone(t, o.Now(), o.Local)
 }
 
-// beginning returns the sentence about the nodes that are left, and the time that a node takes.
+// beginning returns the sentence about the number of remaining nodes, and the duration of a node's
+// maintenance.
 func (o *forecastOptions) beginning(f forecastOutput) string {
 	round := "in this round"
 	switch {

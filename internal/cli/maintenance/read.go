@@ -24,8 +24,8 @@ type world struct {
 	nodes   []*corev1.Node
 	pools   []*tidekeeperv1.NodePool
 	freezes []period.Period
-	// room evaluates whether the pods of a node have a place elsewhere. It is nil if the user is not
-	// allowed to list pods.
+	// room evaluates whether other nodes have room for the pods of a node. It is nil if the user is
+	// not allowed to list pods.
 	room *view.Room
 }
 
@@ -65,8 +65,8 @@ func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, items []tid
 	return w, nil
 }
 
-// readPods reads the pods of all nodes, to evaluate whether pods have a place elsewhere. If the user
-// is not allowed to list pods, it prints a note that they are not evaluated.
+// readPods reads the pods of all nodes, to evaluate whether other nodes have room for them. If the
+// user is not allowed to list pods, it prints a note that they are not evaluated.
 func (w *world) readPods(ctx context.Context, e *cmdutil.Env, c client.Client) error {
 	list, err := cmdutil.AllPods(ctx, c)
 	if apierrors.IsForbidden(err) {

@@ -93,7 +93,7 @@ func (o *suspendOptions) set(ctx context.Context, c client.Client, m *tidekeeper
 	if o.dryRun == cmdutil.DryRunServer {
 		options = append(options, client.DryRunAll)
 	}
-	// A patch, not an update, so that fields of a newer version are kept.
+	// A patch, unlike an update, keeps fields that were added in newer versions.
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"suspend":%t}}`, m.UID, o.suspend)
 	if err := c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)), options...); err != nil {
 		return "", cmdutil.AboutKind(err, maintenanceKind.Name, "", m.Name)
@@ -104,8 +104,8 @@ func (o *suspendOptions) set(ctx context.Context, c client.Client, m *tidekeeper
 	return "resumed", nil
 }
 
-// underway describes the effect of suspending a NodeMaintenance on the nodes that are being
-// maintained. It returns "" if there are none.
+// underway describes the effect of suspending a NodeMaintenance on the nodes in maintenance. It
+// returns "" if there are no such nodes.
 func underway(m *tidekeeperv1.NodeMaintenance) string {
 	draining, drained := 0, 0
 	for _, n := range m.Status.Nodes {

@@ -77,7 +77,7 @@ func (t *targets) read(ctx context.Context, c client.Client) ([]tidekeeperv1.Nod
 }
 
 // pick returns the NodeMaintenances with the given names, in the same order. It returns an error if
-// one of them does not exist.
+// a NodeMaintenance does not exist.
 func pick(all []tidekeeperv1.NodeMaintenance, names []string) (picked []tidekeeperv1.NodeMaintenance, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(m tidekeeperv1.NodeMaintenance) bool { return m.Name == name })

@@ -18,8 +18,8 @@ import (
 // conditions writes the conditions of the status.
 type conditions struct{ *decider }
 
-// set writes the conditions. invalid is the error if the schedule, the windows or the time
-// zone cannot be used.
+// set writes the conditions. invalid is the error if the schedule, the windows or the time zone is
+// invalid.
 func (d *conditions) set(invalid error) {
 	ready, reason, message := d.ready(invalid)
 	stalled := reason == tidekeeperv1.ReasonInvalidSchedule || reason == tidekeeperv1.ReasonFailureLimit
@@ -29,7 +29,7 @@ func (d *conditions) set(invalid error) {
 	d.condition(tidekeeperv1.ConditionReconciling, true, reconciling, reason, message)
 }
 
-// condition writes a condition, or removes it if it is not present.
+// condition writes a condition, or removes it if `present` is false.
 func (d *conditions) condition(of string, is, present bool, reason, message string) {
 	if !present {
 		meta.RemoveStatusCondition(&d.status.Conditions, of)

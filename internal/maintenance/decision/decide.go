@@ -69,9 +69,9 @@ func (d *decider) observe() {
 	d.status.ObservedGeneration = d.Maintenance.Generation
 }
 
-// leaveOutNewNodes removes the nodes from the selection that were created after the round began.
-// Otherwise a maintenance that was done long ago would drain each new node of a pool. Nodes that are
-// selected because they are out of date stay.
+// leaveOutNewNodes removes nodes that were created after the round began from the selection.
+// Otherwise a NodeMaintenance whose only round ended long ago would drain each new node of a pool.
+// Nodes that are selected because they are outdated remain selected.
 func (d *decider) leaveOutNewNodes() {
 	if d.spec.Nodes.Outdated != nil || d.status.RoundTime == nil {
 		return
@@ -82,8 +82,8 @@ func (d *decider) leaveOutNewNodes() {
 	})
 }
 
-// sweep removes the marks of this NodeMaintenance from nodes that it no longer maintains. A manager
-// may have been killed between the write of the status and the patch of a node.
+// sweep removes the annotations and labels of this NodeMaintenance from nodes that it no longer
+// maintains. They remain if a manager is killed between writing the status and patching a node.
 func (d *decider) sweep() {
 	for _, name := range slices.Sorted(maps.Keys(d.Nodes)) {
 		n := d.Nodes[name]
@@ -108,7 +108,7 @@ func (d *decider) failures() (count int32) {
 	return count
 }
 
-// count writes the numbers of nodes by phase.
+// count sets the numbers of nodes by phase in the status.
 func (d *decider) count() {
 	s := d.status
 	s.Done, s.Running, s.Failed, s.Selected = 0, 0, 0, int32(len(s.Nodes))
@@ -157,8 +157,8 @@ func (d *decider) running() (names []string) {
 	return names
 }
 
-// IsRunning reports whether a node is being drained, is drained, or is returning, or has failed and
-// is still cordoned.
+// IsRunning reports whether a node is being drained, is drained, is waiting to become ready again,
+// or has failed and is still cordoned.
 func IsRunning(p tidekeeperv1.NodeProgress) bool {
 	switch p.Phase {
 	case tidekeeperv1.NodeDraining, tidekeeperv1.NodeDrained, tidekeeperv1.NodeReturning:

@@ -25,7 +25,7 @@ func begun(c *cluster) (names []string, reason, message string) {
 	return names, ready.Reason, ready.Message
 }
 
-// TestStart checks which drains begin, and the reason if none does.
+// TestStart checks which drains begin, and the reason if none begins.
 func TestStart(t *testing.T) {
 	change := func(name string, f func(*Node)) func(*cluster) {
 		return func(c *cluster) {
@@ -76,7 +76,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestZoneLimit checks that nodes of another zone begin while the limit of a zone is used up.
+// TestZoneLimit checks that drains in other zones begin while the limit of a zone is used up.
 func TestZoneLimit(t *testing.T) {
 	c := newCluster("a", "b", "c")
 	for name, zone := range map[string]string{"a": "x", "b": "x", "c": "y"} {
@@ -91,8 +91,9 @@ func TestZoneLimit(t *testing.T) {
 	}
 }
 
-// TestTimeouts checks that a node that is not empty in time is used again, that a Freeze stops the
-// clock, and that a drained node that is not maintained in time stays cordoned until it is.
+// TestTimeouts checks that a node whose drain times out is put back into use, that the timeout does
+// not advance during a Freeze, and that a node whose maintenance times out stays cordoned until its
+// maintenance is complete.
 func TestTimeouts(t *testing.T) {
 	c := newCluster("a")
 	c.settle(t)
@@ -158,7 +159,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestRounds checks that the tick of the schedule begins another round once no node is running.
+// TestRounds checks that a tick of the schedule begins another round once no node of the previous
+// round is in maintenance.
 func TestRounds(t *testing.T) {
 	c := newCluster("a")
 	c.m.Spec.Schedule = "0 22 * * *"

@@ -22,8 +22,8 @@ type Node struct {
 	// Group is the position of the node's pool in spec.nodes.pools, or 0.
 	Group                          int
 	Ready, Unschedulable, Deleting bool
-	// CordonedFor is the UID of the NodeMaintenance for which the node is cordoned, and DrainedFor the
-	// name of the one for which it is drained; empty if it is not.
+	// CordonedFor is the UID of the NodeMaintenance that the node is cordoned for, and DrainedFor
+	// the name of the NodeMaintenance that it is drained for. They are empty otherwise.
 	CordonedFor, DrainedFor string
 	// Labeled is true if the node has [tidekeeperv1.DrainedLabel].
 	Labeled                bool
@@ -33,13 +33,13 @@ type Node struct {
 	Foreign string
 }
 
-// foreignTaints lists the taints by which other programs mark nodes that they drain or remove.
+// foreignTaints lists the taints with which other programs mark nodes that they drain or remove.
 var foreignTaints = map[string]string{
 	"ToBeDeletedByClusterAutoscaler": "the cluster autoscaler",
 	"karpenter.sh/disrupted":         "Karpenter",
 }
 
-// foreignAnnotations lists the annotations by which other programs mark nodes that they drain.
+// foreignAnnotations lists the annotations with which other programs mark nodes that they drain.
 var foreignAnnotations = map[string]string{
 	"weave.works/kured-reboot-in-progress": "kured",
 }
@@ -69,12 +69,11 @@ func NodeOf(n *corev1.Node, group int) Node {
 // Drain is the state of the pods of a node whose drain has begun.
 type Drain struct {
 	UID types.UID
-	// Empty is true if no pod is left that the drain has to move.
+	// Empty is true if the drain has no more pods to move.
 	Empty bool
 	// Settled is true if all pods of DaemonSets on the node are ready.
 	Settled bool
-	// Reason and Message describe the pods that keep the node from being empty for long; empty if the
-	// pods are leaving.
+	// Reason and Message describe the pods that block the drain; empty if all pods are leaving.
 	Reason, Message string
 }
 
@@ -82,47 +81,50 @@ type Drain struct {
 type Input struct {
 	Maintenance *tidekeeperv1.NodeMaintenance
 	Now         time.Time
-	// Nodes contains the selected nodes, the nodes in the status, and all nodes that are cordoned for
-	// this NodeMaintenance. Nodes whose maintenance has not ended are as the API server has them: a
-	// cache that lags behind the status would show marks as removed that are not there yet.
+	// Nodes contains the selected nodes, the nodes in the status, and all nodes that are cordoned
+	// for this NodeMaintenance. Nodes in maintenance are read from the API server: in a cache that
+	// lags behind the status, annotations and labels that the manager has just added would seem to
+	// have been removed.
 	Nodes map[string]Node
 	// Selected lists the names of the selected nodes, in the order in which they are to be
 	// maintained.
 	Selected []string
-	// Frozen describes the Freeze in force, and FrozenUntil is its end; "" if there is none.
+	// Frozen describes the Freeze in force, and is "" if there is none. FrozenUntil is the end of
+	// the Freeze.
 	Frozen      string
 	FrozenUntil time.Time
-	// Drains contains the states of nodes that are being drained or are returning, as far as they are
-	// known.
+	// Drains contains the known states of nodes that are being drained, or are waiting to become
+	// ready again.
 	Drains map[string]Drain
-	// HasPlace reports whether the other nodes have room for the pods of a node, apart from the nodes
-	// in drained. It is called only for a node whose drain would begin.
+	// HasPlace reports whether the other nodes, except for the nodes in drained, have room for the
+	// pods of a node. It is called only for a node whose drain could otherwise begin.
 	HasPlace func(node string, drained []string) bool
 }
 
-// ActionKind is what is done to a node.
+// ActionKind is a kind of change to a node.
 type ActionKind string
 
 // The kinds of actions.
 const (
-	// Cordon makes the node unschedulable, and records for whom.
+	// Cordon makes the node unschedulable, and annotates it with the UID of the NodeMaintenance.
 	Cordon ActionKind = "Cordon"
-	// MarkDrained writes the annotation, the label and the node condition of drained nodes.
+	// MarkDrained sets the annotation, the label and the node condition of drained nodes.
 	MarkDrained ActionKind = "MarkDrained"
-	// Uncordon removes all marks, and makes the node schedulable.
+	// Uncordon removes the annotations, the label and the node condition, and makes the node
+	// schedulable.
 	Uncordon ActionKind = "Uncordon"
-	// Clean removes all marks, and leaves the node schedulable or not.
+	// Clean is like Uncordon, but leaves the node unschedulable or schedulable as it is.
 	Clean ActionKind = "Clean"
 )
 
-// Action is what is done to a node next.
+// Action is the next change to a node.
 type Action struct {
 	Kind ActionKind
 	Node string
 	UID  types.UID
 }
 
-// Event is a change of a node's phase that is reported.
+// Event is a change of a node's phase, to be recorded as an event.
 type Event struct {
 	Node            string
 	Warning         bool
@@ -134,8 +136,8 @@ type Output struct {
 	Status  tidekeeperv1.NodeMaintenanceStatus
 	Actions []Action
 	Events  []Event
-	// Draining lists the nodes whose pods are to be moved now. Watched lists the nodes whose state in
-	// [Input.Drains] is needed, including these.
+	// Draining lists the nodes whose pods must be moved now. Watched also lists the other nodes
+	// whose state is needed in [Input.Drains].
 	Draining, Watched []string
 	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
 	Wake time.Time

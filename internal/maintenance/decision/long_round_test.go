@@ -14,8 +14,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// TestQuickMaintainer checks a maintenance that is done before the manager writes that the node was
-// marked.
+// TestQuickMaintainer checks a maintenance that is complete before the manager records that it has
+// marked the node as drained.
 func TestQuickMaintainer(t *testing.T) {
 	c := newCluster("a")
 	c.settle(t)
@@ -33,8 +33,8 @@ func TestQuickMaintainer(t *testing.T) {
 	}
 }
 
-// TestLongRound checks a round that does not fit into its window: a node takes 40 minutes, and the
-// window is open for 60. The next tick does not begin with the first node again.
+// TestLongRound checks a round that takes longer than its window: a node takes 40 minutes, and the
+// window is open for 60 minutes. The next tick must not begin again with the first node.
 func TestLongRound(t *testing.T) {
 	c := newCluster("a", "b", "c")
 	c.m.Spec.Until, c.m.Spec.DrainTimeoutSeconds = tidekeeperv1.UntilDrained, 3600
@@ -60,7 +60,8 @@ func TestLongRound(t *testing.T) {
 	}
 }
 
-// TestFailureLimitOutlastsTicks checks that the next tick does not lift the limit of failures.
+// TestFailureLimitOutlastsTicks checks that a round that reached the failure limit does not
+// continue at the next tick.
 func TestFailureLimitOutlastsTicks(t *testing.T) {
 	c := newCluster("a", "b", "c")
 	c.m.Spec.FailureLimit, c.m.Spec.Schedule = 1, "0 22 * * *"
@@ -79,7 +80,8 @@ func TestFailureLimitOutlastsTicks(t *testing.T) {
 	}
 }
 
-// TestPlaceApartFromDrains checks that the question for a place names the nodes that are being drained.
+// TestPlaceApartFromDrains checks that nodes that are being drained are excluded when a place for
+// pods is searched.
 func TestPlaceApartFromDrains(t *testing.T) {
 	c := newCluster("a", "b", "c")
 	c.m.Spec.MaxUnavailable = new(intstr.FromInt32(2))

@@ -63,7 +63,7 @@ func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
 	}
 }
 
-// claimed decides about a node whose drain is claimed in the status, and that is not known to be
+// claimed decides about a node whose drain is recorded in the status, and that is not known to be
 // cordoned yet.
 func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 	switch {
@@ -77,14 +77,14 @@ func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 		d.draining(n, &p)
 		d.set(n.Name, p)
 	case n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting || d.held():
-		// The node has not been touched, so that its turn may come again.
+		// The node was not patched, so its drain may begin later.
 		delete(d.status.Nodes, n.Name)
 	default:
 		d.act(Cordon, n)
 	}
 }
 
-// released reports whether another client has uncordoned a node by hand, which ends its maintenance.
+// released reports whether another client has uncordoned a node, which ends its maintenance.
 func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if n.CordonedFor == string(d.Maintenance.UID) && n.Unschedulable {
 		return false
@@ -95,7 +95,7 @@ func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 	return true
 }
 
-// held reports whether a Freeze or the spec holds drains back.
+// held reports whether a Freeze or spec.suspend holds back drains.
 func (d *phases) held() bool { return d.spec.Suspend || d.Frozen != "" }
 
 // draining decides about a cordoned node that is not known to be empty yet.
@@ -175,11 +175,11 @@ func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 	d.timeOut(n, p)
 }
 
-// isMaintained reports whether the maintenance of a drained node is done.
+// isMaintained reports whether the maintenance of a drained node is complete.
 func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if (p.Marked || n.Labeled) && n.DrainedFor != d.Maintenance.Name {
-		// The label is written with the annotation. It shows that the annotation was there even if the
-		// manager died before it recorded that.
+		// The label is written together with the annotation. It proves that the annotation existed
+		// even if the manager crashed before it recorded the annotation in the status.
 		return true
 	}
 	switch d.spec.Until {
@@ -194,7 +194,8 @@ func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 	}
 }
 
-// returning decides about a node whose maintenance is done. It is uncordoned once it is ready.
+// returning decides about a node whose maintenance is complete. It uncordons the node once it is
+// ready.
 func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
 	if n.CordonedFor != string(d.Maintenance.UID) {
 		p.Cordoned = false
@@ -211,7 +212,8 @@ func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
 	d.timeOut(n, p)
 }
 
-// timeOut ends the maintenance of a node that is not ready again in time. The node stays cordoned.
+// timeOut ends the maintenance of a node that did not become ready before the timeout. The node
+// stays cordoned.
 func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 	end := p.Since.Add(seconds(d.spec.MaintenanceTimeoutSeconds))
 	if d.Now.Before(end) {
@@ -226,8 +228,8 @@ func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 	d.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
 }
 
-// failed decides about a node that was not maintained in time, and is still cordoned. It is uncordoned
-// once its maintenance is done after all.
+// failed decides about a node that is still cordoned after its maintenance timed out. It uncordons
+// the node if its maintenance is completed later.
 func (d *phases) failed(n Node, p *tidekeeperv1.NodeProgress) {
 	if n.CordonedFor != string(d.Maintenance.UID) || !n.Unschedulable || n.Ready && (n.DrainedFor != d.Maintenance.Name || d.isMaintained(n, p)) {
 		p.Cordoned = false // The marks are removed by sweep.

@@ -11,9 +11,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// beginRound begins the first round, or the round of the latest tick if the last round is over. Nodes
-// that have failed and are still cordoned keep their progress, as they are still being maintained. It reports whether a
-// round has begun.
+// beginRound begins the first round, or the round of the latest tick if the previous round is over,
+// and reports whether it has begun one. Nodes that have failed and are still cordoned keep their
+// progress, because they are still in maintenance.
 func (d *decider) beginRound() (begun bool) {
 	created := d.Maintenance.CreationTimestamp
 	if d.ticks == nil {
@@ -43,8 +43,8 @@ func (d *decider) beginRound() (begun bool) {
 	return begun
 }
 
-// isOver reports whether no round has begun, or all of its nodes have been maintained. A round that
-// has stopped after too many failures is not over: it goes on once the spec is edited.
+// isOver reports whether no round has begun, or all nodes of the round have been maintained. A
+// round that stopped at the failure limit is not over: it continues once the spec is edited.
 func (d *decider) isOver() bool {
 	if d.status.RoundTime == nil {
 		return true
@@ -54,7 +54,8 @@ func (d *decider) isOver() bool {
 	return !stopped && !d.drainsRun() && len(d.left()) == 0
 }
 
-// drainsRun reports whether a node is being drained, is drained, or is returning.
+// drainsRun reports whether any node is being drained, is drained, or is waiting to become ready
+// again.
 func (d *decider) drainsRun() bool {
 	for _, p := range d.status.Nodes {
 		if p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {

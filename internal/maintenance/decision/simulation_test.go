@@ -21,7 +21,7 @@ import (
 // noon is the time at which simulations begin.
 var noon = time.Date(2026, time.June, 9, 12, 0, 0, 0, time.UTC)
 
-// cluster simulates the API server: the NodeMaintenance and the nodes as they are stored.
+// cluster simulates the API server, with a NodeMaintenance and nodes.
 type cluster struct {
 	m      *tidekeeperv1.NodeMaintenance
 	nodes  map[string]Node
@@ -83,8 +83,8 @@ func (c *cluster) apply(a Action) {
 	c.nodes[a.Node] = n
 }
 
-// reconcile makes a decision and carries it out. After `writes` writes the manager is killed; a
-// negative number means never. It reports whether anything was written.
+// reconcile makes a decision and carries it out. The simulated manager is killed after the given
+// number of writes, unless it is negative. reconcile reports whether the manager wrote anything.
 func (c *cluster) reconcile(writes int) (wrote bool) {
 	out := c.decide()
 	if !equalStatus(&c.m.Status, &out.Status) {
@@ -114,7 +114,7 @@ func equalStatus(a, b *tidekeeperv1.NodeMaintenanceStatus) bool {
 	return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
 }
 
-// settle reconciles until nothing is written any more.
+// settle reconciles until a reconcile writes nothing.
 func (c *cluster) settle(t interface{ Fatalf(string, ...any) }) {
 	for range 100 {
 		if !c.reconcile(-1) {
@@ -124,9 +124,10 @@ func (c *cluster) settle(t interface{ Fatalf(string, ...any) }) {
 	t.Fatalf("it does not come to rest: %+v", c.m.Status)
 }
 
-// TestAnyCourse checks in random courses of events, in which managers are killed between any two
-// writes, that never more nodes are cordoned than may be unavailable, that no node is drained twice
-// in a round, and that at the end no mark is left on a node that is not being maintained.
+// TestAnyCourse checks random sequences of events in which managers are killed between any two
+// writes. The number of cordoned nodes must never exceed the limit of unavailable nodes, no node
+// may be drained twice in a round, and at the end only nodes in maintenance may have annotations
+// and labels of a NodeMaintenance.
 func TestAnyCourse(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCluster("a", "b", "c", "d")
@@ -192,7 +193,8 @@ func TestAnyCourse(t *testing.T) {
 			}
 		}
 		for name, count := range c.starts {
-			// A drain that was claimed may be given up before the node is touched, and begin again.
+			// A drain that is recorded in the status may be given up before the node is patched,
+			// and begin again.
 			if count > 1 && c.cordons[name] > 1 {
 				r.Fatalf("node %s was cordoned %d times", name, c.cordons[name])
 			}

@@ -14,13 +14,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
 )
 
-// placeInterval is the time after which a node whose pods have no place elsewhere is looked at again.
+// placeInterval is the interval at which a node is evaluated again while other nodes have no room
+// for its pods.
 const placeInterval = 30 * time.Second
 
 // starter begins drains.
 type starter struct{ *decider }
 
-// start begins drains, as many as the limits allow.
+// start begins as many drains as the limits allow.
 func (d *starter) start() {
 	left := d.left()
 	if d.waits = d.blocked(len(left)); d.waits != nil || len(left) == 0 {
@@ -81,8 +82,8 @@ func (d *starter) start() {
 	}
 }
 
-// blocked returns the reason why no drain begins, whatever the state of the nodes; nil if there is
-// none.
+// blocked returns the reason why no drain may begin, regardless of the state of the nodes; nil if
+// there is none.
 func (d *starter) blocked(left int) *waiting {
 	switch {
 	case d.spec.Suspend:
@@ -118,12 +119,13 @@ func (d *starter) isUnavailable(name string) bool {
 	return exists && IsUnavailable(n)
 }
 
-// IsUnavailable reports whether a node that is not being maintained counts towards the limits.
+// IsUnavailable reports whether a node that is not in maintenance counts towards the limits.
 func IsUnavailable(n Node) bool {
 	return !n.Ready || n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting
 }
 
-// earlierGroup returns a node of an earlier pool whose maintenance has not ended; "" if there is none.
+// earlierGroup returns a node in an earlier pool whose maintenance is not complete; "" if there is
+// none.
 func (d *starter) earlierGroup(group int, left []string) string {
 	for _, name := range left {
 		if _, begun := d.status.Nodes[name]; !begun && d.Nodes[name].Group < group {
@@ -144,7 +146,7 @@ func (d *starter) waitFor(reason, message string) {
 	}
 }
 
-// mostNames is the maximum number of nodes that a message names.
+// mostNames is the maximum number of node names in a message.
 const mostNames = 3
 
 func namesText(names []string) string {

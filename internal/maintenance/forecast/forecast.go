@@ -12,21 +12,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Horizon is the time that a forecast looks ahead. Drains that would begin later are not simulated.
+// Horizon is the period covered by a forecast. Drains that would begin later are not simulated.
 const Horizon = 366 * 24 * time.Hour
 
 // Node is a node of the round.
 type Node struct {
 	Name, Zone string
 	// Group is the position of the node's pool in the spec. All nodes of a group are maintained
-	// before those of the next group.
+	// before the nodes of the next group.
 	Group int
-	// Unavailable is true if the node is unavailable before its drain begins. It then counts towards
-	// the limits all the time.
+	// Unavailable is true if the node is unavailable before its drain begins. The node then counts
+	// towards the limits from the start.
 	Unavailable bool
 }
 
-// RunningNode is a node whose drain has begun, and whose maintenance has not ended.
+// RunningNode is a node in maintenance.
 type RunningNode struct {
 	Node
 	// Start is the time at which its drain began.
@@ -42,11 +42,11 @@ type Input struct {
 	// begun, in the order in which their drains will begin.
 	Running []RunningNode
 	Waiting []Node
-	// Others lists unavailable nodes that count towards the limits, and that this round does not
-	// maintain any more. They are assumed to stay unavailable.
+	// Others lists unavailable nodes that count towards the limits, but that are no longer to be
+	// maintained in this round. They are assumed to stay unavailable.
 	Others []Node
-	// Limit is the greatest number of nodes that may be unavailable at a time. ZoneLimit is the same
-	// for each zone; 0 means no limit.
+	// Limit is the maximum number of nodes that may be unavailable at a time. ZoneLimit is the
+	// maximum number in each zone; 0 means no limit.
 	Limit, ZoneLimit int
 	// PerNode is the time from the beginning of a drain to the end of the node's maintenance. It is 0
 	// if it is unknown.
@@ -60,15 +60,15 @@ type Input struct {
 
 // Forecast is the expected course of a round.
 type Forecast struct {
-	// Left is the number of nodes whose maintenance has not ended.
+	// Left is the number of nodes whose maintenance is not complete.
 	Left int `json:"left"`
-	// Overdue is the number of running nodes that have taken longer than expected. They are assumed to
-	// be done now.
+	// Overdue is the number of nodes whose maintenance takes longer than expected. Their
+	// maintenance is assumed to end now.
 	Overdue int `json:"overdue,omitempty"`
 	// NextDrain is the time at which the next drain begins. It is nil if no further drain begins, or
 	// if the time is unknown.
 	NextDrain *time.Time `json:"nextDrain,omitempty"`
-	// End is the time at which the round ends. It is nil if the time is unknown.
+	// End is the time at which the round ends, or nil if it is unknown.
 	End *time.Time `json:"end,omitempty"`
 	// Windows lists the windows in which drains begin.
 	Windows []Window `json:"windows,omitempty"`
@@ -78,12 +78,12 @@ type Forecast struct {
 	Late      bool       `json:"late"`
 	// NotStarted is the number of nodes whose drain does not begin within the horizon.
 	NotStarted int `json:"notStarted,omitempty"`
-	// LimitUsedUp is true if nodes that are unavailable for other reasons leave no room for the
-	// nodes in NotStarted.
+	// LimitUsedUp is true if the limit is used up by nodes that are unavailable for other reasons,
+	// so that the drains of the nodes in NotStarted cannot begin.
 	LimitUsedUp bool `json:"limitUsedUp,omitempty"`
 }
 
-// Window is a time during which drains begin.
+// Window is a time window in which drains begin.
 type Window struct {
 	Opens  time.Time `json:"opens"`
 	Closes time.Time `json:"closes"`
@@ -91,8 +91,9 @@ type Window struct {
 	Nodes int `json:"nodes"`
 }
 
-// PerNode returns the median time that the nodes that are done took, from the beginning of their
-// drain, and the number of these nodes. The time is at least a second; 0 if no node is done.
+// PerNode returns the median duration of the maintenance of completed nodes, measured from the
+// start of the drain, and the number of these nodes. The duration is at least a second; 0 if no
+// node is complete.
 func PerNode(nodes map[string]tidekeeperv1.NodeProgress) (median time.Duration, measured int) {
 	var took []time.Duration
 	for _, n := range nodes {

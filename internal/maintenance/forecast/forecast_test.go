@@ -21,8 +21,8 @@ import (
 // noon is a Tuesday.
 var noon = time.Date(2026, time.June, 9, 12, 0, 0, 0, time.UTC)
 
-// nodes returns nodes with the given names. A name is written name, name/zone or name/zone/group,
-// and an unavailable node ends with an exclamation mark.
+// nodes returns nodes with the given names. A name has the format name, name/zone or
+// name/zone/group; an exclamation mark at the end marks an unavailable node.
 func nodes(names ...string) []Node {
 	var list []Node
 	for _, text := range names {
@@ -145,7 +145,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestHorizon checks that drains more than a year ahead are counted, and not simulated.
+// TestHorizon checks that drains more than a year ahead are counted but not simulated.
 func TestHorizon(t *testing.T) {
 	f := Run(Input{Now: noon, Waiting: nodes(slices.Repeat([]string{"a"}, 400)...), Limit: 1, PerNode: time.Hour, Windows: nightly(t, time.Minute)})
 	if f.End != nil || len(f.Windows) != 366 || f.NotStarted != 34 || f.LimitUsedUp {
@@ -153,9 +153,9 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestEndIsNotTooEarly checks with random rounds that the end is never earlier than the work that is
-// left, divided by the number of nodes that may be maintained at a time. It also checks that every
-// drain begins while a window is open and no freeze is in force.
+// TestEndIsNotTooEarly checks with random rounds that the forecast end is never earlier than the
+// remaining work divided by the number of nodes that may be maintained at a time. It also checks
+// that every drain begins in an open window outside of freezes.
 func TestEndIsNotTooEarly(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		in := Input{

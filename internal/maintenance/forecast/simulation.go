@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Run returns the forecast of a round. Without the time that a node takes, it contains at most the
-// beginning of the next drain.
+// Run returns the forecast of a round. If the duration of a node's maintenance is unknown, the
+// forecast ends with the beginning of the next drain.
 func Run(in Input) Forecast {
 	s := simulation{Input: in, at: in.Now, last: in.Now, result: Forecast{Left: len(in.Running) + len(in.Waiting)}}
 	if in.From.After(in.Now) {
@@ -33,15 +33,15 @@ func Run(in Input) Forecast {
 type simulation struct {
 	Input
 	at time.Time
-	// running lists the nodes that are being maintained, with the time at which each of them is done.
-	// last is the latest of these times so far.
+	// running lists the nodes in maintenance, with the time at which the maintenance of each node
+	// ends. last is the latest of these times so far.
 	running []ending
 	last    time.Time
 	waiting []Node
 	result  Forecast
 }
 
-// ending is a node that is being maintained, and the time at which it is done.
+// ending is a node in maintenance, and the time at which its maintenance ends.
 type ending struct {
 	Node
 	at time.Time
@@ -52,8 +52,8 @@ func (s *simulation) add(n Node, until time.Time) {
 	s.last = latest(s.last, until)
 }
 
-// run simulates drains until none is left to begin, no further drain can begin, or the time that a
-// node takes is needed and unknown.
+// run simulates drains until all drains have begun, no further drain can begin, or the simulation
+// depends on the duration of a node's maintenance, which is unknown.
 func (s *simulation) run() {
 	s.release()
 	for len(s.waiting) > 0 {
@@ -85,8 +85,8 @@ func (s *simulation) run() {
 	}
 }
 
-// opensAt returns the first time at or after the given time at which a drain may begin: a window is
-// open, and no freeze is in force. It returns false if there is none.
+// opensAt returns the earliest time, not before the given time, at which a drain may begin: a
+// window is open, and no freeze is in force. It returns false if there is none.
 func (s *simulation) opensAt(at time.Time) (time.Time, bool) {
 	for {
 		opens, ok := s.Windows.OpensAt(at)
@@ -171,7 +171,7 @@ func (s *simulation) begin(i int) {
 	}
 }
 
-// first returns the index of the running node that is done first.
+// first returns the index of the running node whose maintenance ends first.
 func (s *simulation) first() int {
 	first := 0
 	for i := range s.running {
@@ -182,7 +182,7 @@ func (s *simulation) first() int {
 	return first
 }
 
-// release removes the running nodes that are done by now.
+// release removes the running nodes whose maintenance has ended.
 func (s *simulation) release() {
 	if s.PerNode == 0 {
 		return

@@ -22,42 +22,42 @@ import (
 // Refused is an eviction that the API server has refused.
 type Refused struct {
 	Reason string
-	// Again is the time at which the eviction is tried again.
+	// Again is the time at which the eviction is retried.
 	Again time.Time
 }
 
 // Input holds the facts about the pods of a node.
 type Input struct {
 	Now time.Time
-	// Pods lists the pods on the node, as the API server has them.
+	// Pods lists the pods on the node, as read from the API server.
 	Pods []corev1.Pod
 	// Budgets lists the PodDisruptionBudgets of the pods' namespaces.
 	Budgets []policyv1.PodDisruptionBudget
-	// Deployments contains the Deployments of pods that may have to be moved by a restart.
+	// Deployments contains the Deployments whose pods may have to be moved by a restart.
 	Deployments map[types.NamespacedName]*appsv1.Deployment
 	// LeavingElsewhere is the number of pods of each Deployment on other nodes that are being drained.
 	LeavingElsewhere map[types.NamespacedName]int32
 	// Restarts contains the restarts that were requested for Deployments.
 	Restarts map[types.NamespacedName]Restart
-	// Refused contains the evictions that were refused, by the pod's UID.
+	// Refused maps the UIDs of pods to the last refusal of their eviction.
 	Refused map[types.UID]Refused
-	// SingleReplicas and UnmanagedPods are fields of the spec.
+	// SingleReplicas and UnmanagedPods are the fields of the NodeMaintenance's spec.
 	SingleReplicas tidekeeperv1.SingleReplicas
 	UnmanagedPods  tidekeeperv1.UnmanagedPods
 }
 
-// Output is how the pods of a node leave.
+// Output defines how the pods leave a node.
 type Output struct {
 	// Evict lists the pods to evict now.
 	Evict []*corev1.Pod
-	// Restart lists the Deployments to restart, by which their pods leave the node.
+	// Restart lists the Deployments to restart so that their pods leave the node.
 	Restart []types.NamespacedName
-	// Left is the number of pods that have to leave, including those in Evict.
+	// Left is the number of pods that still have to leave, including the pods in Evict.
 	Left int
 	// Settled is true if all pods of DaemonSets on the node are ready.
 	Settled bool
-	// Reason and Message describe the pod that most likely keeps the node from being empty; empty if
-	// all pods are leaving.
+	// Reason and Message describe the pod that most likely blocks the drain; empty if all pods are
+	// leaving.
 	Reason, Message string
 	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
 	Wake time.Time
@@ -68,13 +68,13 @@ type decider struct {
 	Input
 	world *drain.World
 	out   Output
-	// ready is the number of ready pods on the node by Deployment.
+	// ready is the number of ready pods of each Deployment on the node.
 	ready map[types.NamespacedName]int32
 	// rank is the precedence of the reason in out; lower ranks come first.
 	rank int
 }
 
-// Decide returns how the pods of a node leave.
+// Decide determines how the pods leave a node.
 func Decide(in Input) Output {
 	d := &decider{Input: in, world: drain.NewWorld(in.Budgets, drain.Volumes{}), ready: map[types.NamespacedName]int32{}, rank: len(ranks)}
 	d.out.Settled = true
@@ -105,13 +105,13 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return kind == "DaemonSet"
 }
 
-// Reasons of pods that do not leave, besides those of the package drain.
+// Reasons why pods do not leave, besides the reasons of the package drain.
 const (
 	restartWaits  = "RestartWaits"
 	restartFailed = tidekeeperv1.EventRestartFailed
 )
 
-// ranks lists the reasons by precedence: those that last longest come first.
+// ranks lists the reasons by precedence: the longest-lasting reasons come first.
 var ranks = []string{
 	string(drain.NoController), string(drain.Refused), string(drain.SeveralBudgets), string(drain.Budget), restartFailed,
 	string(drain.Terminating), string(drain.Finalizer), restartWaits,
@@ -140,7 +140,7 @@ func (d *decider) move(pod *corev1.Pod) {
 	d.out.Evict = append(d.out.Evict, pod)
 }
 
-// terminating notes a pod that is being deleted, and should be gone already.
+// terminating records a pod that still exists although it should already have been deleted.
 func (d *decider) terminating(pod *corev1.Pod) {
 	if end := pod.DeletionTimestamp.Time; end.After(d.Now) {
 		return
@@ -152,7 +152,7 @@ func (d *decider) terminating(pod *corev1.Pod) {
 	d.blocked(pod, string(drain.Terminating), "is deleted, its grace period is over, and it is still there: see whether the kubelet of the node works")
 }
 
-// refusalReason returns the reason for which the API server refuses to evict a pod.
+// refusalReason returns the reason why the API server refuses to evict a pod.
 func (d *decider) refusalReason(pod *corev1.Pod) string {
 	for _, b := range d.world.Blockers(nil, []*corev1.Pod{pod}, d.Now) {
 		if b.Reason == drain.Budget || b.Reason == drain.SeveralBudgets {
@@ -162,7 +162,8 @@ func (d *decider) refusalReason(pod *corev1.Pod) string {
 	return string(drain.Refused)
 }
 
-// blocked notes the reason for which a pod stays, if it is the first of the highest precedence.
+// blocked records the reason why a pod stays, unless a reason of the same or a higher precedence is
+// already recorded.
 func (d *decider) blocked(pod *corev1.Pod, reason, message string) {
 	if rank := slices.Index(ranks, reason); rank < d.rank {
 		d.rank = rank

@@ -39,7 +39,8 @@ func deployment(replicas, ready int32, change func(*appsv1.Deployment)) *appsv1.
 	return d
 }
 
-// TestDecide checks how a pod leaves its node: evicted, restarted, or neither, and for which reason.
+// TestDecide checks how a pod leaves its node, by eviction or by a restart, and the reason if it
+// stays.
 func TestDecide(t *testing.T) {
 	same, sameDeployment := func(*corev1.Pod) {}, func(*appsv1.Deployment) {}
 	for _, tc := range []struct {

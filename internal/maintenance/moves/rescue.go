@@ -34,14 +34,15 @@ const (
 // Restart is a restart that was requested for a Deployment.
 type Restart struct {
 	State RestartState
-	// Tick is the time for which the restart was requested. Pods that were created since then are not
-	// replaced by it.
+	// Tick is the time for which the restart was requested. The restart does not replace pods that
+	// were created after it.
 	Tick time.Time
-	// Message explains a restart that waits or has failed.
+	// Message explains why a restart waits or has failed.
 	Message string
 }
 
-// DeploymentOf returns the Deployment that the pod belongs to; false if it belongs to none.
+// DeploymentOf returns the Deployment that the pod belongs to; false if it belongs to no
+// Deployment.
 func DeploymentOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	kind, name := pods.Workload(pod)
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, kind == "Deployment"
@@ -53,7 +54,7 @@ func MayNeedRescue(pod *corev1.Pod) bool {
 	return is && pod.DeletionTimestamp.IsZero() && pods.IsConditionTrue(pod, corev1.PodReady)
 }
 
-// rescue reports whether the pod leaves by a restart of its Deployment, so that it must not be
+// rescue reports whether a restart of its Deployment moves the pod, so that the pod must not be
 // evicted now.
 func (d *decider) rescue(pod *corev1.Pod) bool {
 	key, is := DeploymentOf(pod)
@@ -62,7 +63,7 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 		return false
 	}
 	if d.ready[key]+d.LeavingElsewhere[key] < deployment.Status.ReadyReplicas && !d.neverAllowed(pod) {
-		return false // Other ready pods of the Deployment stay, and its budget can allow the eviction.
+		return false // The Deployment has ready pods elsewhere, and its budget can allow the eviction.
 	}
 	restart, requested := d.Restarts[key]
 	if requested && restart.State == Succeeded && !pod.CreationTimestamp.Time.Before(restart.Tick) {
@@ -92,7 +93,7 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 }
 
 // surges reports whether a restart of the Deployment makes a new pod ready before it deletes an old
-// one, and never has fewer ready pods than replicas.
+// pod, and never reduces the number of ready pods below replicas.
 func surges(d *appsv1.Deployment) bool {
 	replicas := 1
 	if d.Spec.Replicas != nil {
@@ -117,14 +118,14 @@ func surges(d *appsv1.Deployment) bool {
 	return err == nil && fewer == 0
 }
 
-// isRolling reports whether a rollout of the Deployment is in progress, which replaces its pods.
+// isRolling reports whether a rollout of the Deployment, which replaces its pods, is in progress.
 func isRolling(d *appsv1.Deployment) bool {
 	s := &d.Status
 	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas < s.Replicas
 }
 
-// neverAllowed reports whether a PodDisruptionBudget selects the pod that allows no disruption even
-// while all pods are healthy.
+// neverAllowed reports whether a PodDisruptionBudget of the pod allows no disruption even while all
+// pods are healthy.
 func (d *decider) neverAllowed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(d.Budgets, func(b policyv1.PodDisruptionBudget) bool {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)

@@ -22,7 +22,7 @@ func inputOf(name string, d *appsv1.Deployment, r map[types.NamespacedName]Resta
 	}
 }
 
-// TestTwoReplicasOnTwoDrainedNodes checks a Deployment all of whose pods are on nodes that are being
+// TestTwoReplicasOnTwoDrainedNodes checks a Deployment whose pods are all on nodes that are being
 // drained.
 func TestTwoReplicasOnTwoDrainedNodes(t *testing.T) {
 	d := deployment(2, 2, func(*appsv1.Deployment) {})
@@ -33,8 +33,8 @@ func TestTwoReplicasOnTwoDrainedNodes(t *testing.T) {
 	}
 }
 
-// TestNewPodOfASucceededRestart checks a pod that was created by the restart that moved its predecessor
-// from another node.
+// TestNewPodOfASucceededRestart checks a pod created by the restart that moved its predecessor off
+// another node.
 func TestNewPodOfASucceededRestart(t *testing.T) {
 	out := Decide(inputOf("web-new", deployment(1, 1, func(*appsv1.Deployment) {}), map[types.NamespacedName]Restart{web: {State: Succeeded}}))
 	if len(out.Evict) == 0 && len(out.Restart) == 0 {
@@ -42,7 +42,8 @@ func TestNewPodOfASucceededRestart(t *testing.T) {
 	}
 }
 
-// TestRolloutOfAnotherClient checks a rollout in progress, because of which the request was skipped.
+// TestRolloutOfAnotherClient checks a requested restart that was skipped because of a rollout in
+// progress.
 func TestRolloutOfAnotherClient(t *testing.T) {
 	d := deployment(1, 1, func(d *appsv1.Deployment) {
 		d.Generation, d.Status.ObservedGeneration = 2, 2

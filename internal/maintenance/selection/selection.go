@@ -42,8 +42,8 @@ type Node struct {
 	Group int
 }
 
-// Nodes returns the nodes of the list that a NodeMaintenance selects, in the order in which they are
-// to be maintained. Pools that do not exist have no nodes.
+// Nodes returns the nodes in the list that a NodeMaintenance selects, in the order of their
+// maintenance. A pool that does not exist has no nodes.
 func Nodes(from *tidekeeperv1.MaintenanceNodes, list []*corev1.Node, pools []*tidekeeperv1.NodePool, now time.Time) ([]Node, error) {
 	var selected []Node
 	known := map[string]bool{}
@@ -87,7 +87,7 @@ func matching(selector labels.Selector) func(*corev1.Node) bool {
 	return func(node *corev1.Node) bool { return selector.Matches(labels.Set(node.Labels)) }
 }
 
-// IsOutdated reports whether a node is out of date. Without conditions, every node is.
+// IsOutdated reports whether a node is outdated. If outdated is nil, every node is.
 func IsOutdated(node *corev1.Node, outdated *tidekeeperv1.OutdatedNodes, now time.Time) bool {
 	if outdated == nil {
 		return true
@@ -97,7 +97,8 @@ func IsOutdated(node *corev1.Node, outdated *tidekeeperv1.OutdatedNodes, now tim
 	return version || age
 }
 
-// Limit returns the number of nodes that may be unavailable at a time, of the given total.
+// Limit returns the maximum number of nodes, out of the given total, that may be unavailable at a
+// time.
 func Limit(spec *tidekeeperv1.NodeMaintenanceSpec, total int) int {
 	if spec.MaxUnavailable == nil {
 		return 1
