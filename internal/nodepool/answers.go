@@ -46,8 +46,9 @@ func (f *eventFeed) evaluate(ctx context.Context, c clock.PassiveClock, interval
 	}
 }
 
-// answers holds the results of a worker that periodically evaluates a question of pools, in
-// parallel with the reconciles. The reconciles read them as a condition of the given type.
+// answers holds, for each pool, the latest result of a worker that periodically evaluates a
+// property of pools, in parallel with the reconciles. The reconciles read a result as a condition
+// of the given type.
 type answers struct {
 	conditionType string
 
@@ -55,14 +56,15 @@ type answers struct {
 	of map[string]answer
 }
 
-// answer is the result for a pool at a generation of its spec.
+// answer is the result for a pool, and the generation of the pool's spec that it applies to.
 type answer struct {
 	uid        types.UID
 	generation int64
 	status     metav1.ConditionStatus
 	reason     string
 	message    string
-	// at is the time since which the answer is the same. It is zero if the worker does not need it.
+	// at is the time since which the answer has been the same. It is zero if the worker does not
+	// need it.
 	at time.Time
 }
 
@@ -89,8 +91,8 @@ func (a *answers) get(pool string) (answer, bool) {
 	return found, known
 }
 
-// condition returns the condition for the status of a pool whose spec asks the question. After an
-// edit or a change of leaders, the current generation has not been evaluated yet. Until it has been,
+// condition returns the condition for the status of a pool whose spec enables the evaluation. After
+// an edit or a change of leaders, the current generation has not been evaluated yet. Until then,
 // the existing condition is kept, because its observedGeneration shows which spec it describes.
 func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	found, known := a.get(pool.Name)
@@ -105,8 +107,8 @@ func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	}
 }
 
-// asked maps the types of the conditions that a pool has only if its spec asks for them to these
-// conditions, or to nil if the spec does not ask.
+// asked maps the types of the conditions that must be enabled in a pool's spec to these conditions.
+// The value is nil if the spec does not enable the condition.
 type asked map[string]*metav1.Condition
 
 // setIn sets or removes the conditions in a status. now becomes the transition time of changed

@@ -25,16 +25,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// drainableInterval is the minimum time between two evaluations. drainableUpdate is the minimum time
-// between two changes of a pool's condition "Drainable", unless its spec was edited: budgets and
-// pods change all the time, and each change of the text would be a write.
+// drainableInterval is the minimum time between two evaluations. drainableUpdate is the minimum
+// time between two changes of a pool's condition "Drainable", except after an edit of its spec.
+// PodDisruptionBudgets and pods change frequently, and each change of the condition's message
+// requires a write.
 const (
 	drainableInterval = 5 * time.Second
 	drainableUpdate   = time.Minute
 )
 
-// drainableWorker periodically evaluates whether the nodes of each pool whose spec asks can be
-// drained. It runs only in the leader, in parallel with the reconciles.
+// drainableWorker periodically evaluates whether the nodes of pools can be drained, for the pools
+// whose spec enables this. It runs only in the leader, in parallel with the reconciles.
 type drainableWorker struct {
 	cluster *state.Cluster
 	feed    *eventFeed
@@ -43,8 +44,9 @@ type drainableWorker struct {
 	budgets budgetStore
 	answers answers
 
-	// withoutPlace is the number of pods without place for each node of the evaluated pools that is
-	// drained by itself, at the value roomChanges of the model's change counter.
+	// withoutPlace maps each node of the evaluated pools to the number of its pods that would have
+	// no place if only this node were drained. roomChanges is the value of the model's change
+	// counter at which it was computed.
 	withoutPlace map[string]int
 	roomChanges  uint64
 	history      drain.History
@@ -101,7 +103,8 @@ func (w *drainableWorker) Start(ctx context.Context) error {
 	})
 }
 
-// work evaluates all pools whose spec asks, and queues each pool whose answer has changed.
+// work evaluates all pools whose spec enables the evaluation, and queues each pool whose answer has
+// changed.
 func (w *drainableWorker) work() error {
 	asks := state.DrainableAsks(w.cluster)
 	if len(asks) == 0 {
@@ -125,8 +128,8 @@ func (w *drainableWorker) work() error {
 	return nil
 }
 
-// settled returns the answer to give for a pool now: `next`, or the previous answer if it is the
-// same or too recent to be replaced.
+// settled returns the answer to publish for a pool now: `next`, or the previous answer if it is
+// equal or too recent to be replaced.
 func (w *drainableWorker) settled(pool string, next answer) answer {
 	last, known := w.answers.get(pool)
 	if !known || last.uid != next.uid || last.generation != next.generation {
@@ -176,7 +179,7 @@ func (w *drainableWorker) survey(asks []state.DrainableAsk) (map[string]*drain.T
 	return tallies, nil
 }
 
-// simulate updates withoutPlace for the pools that do not ignore pods without place.
+// simulate updates withoutPlace for the pools whose spec does not ignore pods without a place.
 func (w *drainableWorker) simulate(asks []state.DrainableAsk) {
 	nodes := sets.New[string]()
 	for _, ask := range asks {
@@ -207,7 +210,7 @@ func (w *drainableWorker) publish(tallies map[string]*drain.Tally) {
 }
 
 // condition returns the condition "Drainable" for the pool's status, or nil if the spec does not
-// ask.
+// enable it.
 func (w *drainableWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Drainable == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil

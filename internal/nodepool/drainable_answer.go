@@ -45,7 +45,8 @@ func drainableAnswer(pool string, nodes int, t *drain.Tally) answer {
 	}
 }
 
-// groupText describes blockers: how many pods, whose, where and why.
+// groupText describes a group of blockers: how many pods on which nodes, their workload, and the
+// reason.
 func groupText(g *drain.Group) string {
 	text := podCount(g.Pods)
 	switch {

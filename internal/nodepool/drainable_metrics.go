@@ -18,7 +18,7 @@ var (
 		[]string{"pool", "reason"}, nil)
 )
 
-// drainableCollector reports the results of the latest evaluation. Its worker is nil while only the
+// drainableCollector reports the results of the latest evaluation. Its worker is nil if only the
 // descriptions of the metrics are needed.
 type drainableCollector struct{ worker *drainableWorker }
 

@@ -28,7 +28,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// drainableWorld holds the pods and budgets that a drainableWorker reads, and its clock.
+// drainableWorld holds the pods and PodDisruptionBudgets that a drainableWorker reads, and the
+// worker's clock.
 type drainableWorld struct {
 	*drainableWorker
 	toolscache.Store // of budgets
@@ -64,7 +65,8 @@ func (w *drainableWorld) EachNode(on func(string) bool, do func(string, []drain.
 	return w.err
 }
 
-// newDrainableWorld returns a world with a pool of two nodes with room for four pods of 1 CPU each.
+// newDrainableWorld returns a world with a pool of two nodes, which have room for four pods with 1
+// CPU each.
 func newDrainableWorld(t *testing.T, pool *tidekeeperv1.NodePool) *drainableWorld {
 	t.Helper()
 	cluster := state.NewCluster()
@@ -100,7 +102,8 @@ func (w *drainableWorld) drop(name string) {
 	delete(w.pods, name)
 }
 
-// allow sets the budget of the pods with the label app=web, which has not changed for an hour.
+// allow sets the disruptions that the PodDisruptionBudget of the pods with the label app=web
+// allows, since an hour ago.
 func (w *drainableWorld) allow(t *testing.T, allowed int32) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{
@@ -122,7 +125,7 @@ func (w *drainableWorld) allow(t *testing.T, allowed int32) {
 	}
 }
 
-// after evaluates the pools after the given time, and returns the pool's condition.
+// after advances the clock, evaluates the pools, and returns the pool's condition.
 func (w *drainableWorld) after(t *testing.T, d time.Duration, pool *tidekeeperv1.NodePool) *metav1.Condition {
 	t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
@@ -132,7 +135,8 @@ func (w *drainableWorld) after(t *testing.T, d time.Duration, pool *tidekeeperv1
 	return w.condition(pool)
 }
 
-// drainablePool returns a pool that asks whether its nodes can be drained.
+// drainablePool returns a pool whose spec enables the evaluation of whether its nodes can be
+// drained.
 func drainablePool(ignored ...tidekeeperv1.DrainBlocker) *tidekeeperv1.NodePool {
 	pool := headroomPool(0, 0)
 	pool.Spec.Headroom, pool.Spec.Drainable = nil, &tidekeeperv1.Drainable{Ignore: ignored}
@@ -223,8 +227,8 @@ func TestDrainableTexts(t *testing.T) {
 	}
 }
 
-// TestDrainableSettles checks that the condition changes at most once a minute, except after an edit
-// or after the clock was set back, and that a pool is queued for a change only.
+// TestDrainableSettles checks that the condition changes at most once a minute, except after an
+// edit or after the clock was set back, and that a pool is queued only for a change.
 func TestDrainableSettles(t *testing.T) {
 	pool := drainablePool()
 	w := newDrainableWorld(t, pool)
@@ -279,8 +283,9 @@ func TestDrainableSettles(t *testing.T) {
 	}
 }
 
-// TestDrainableIsNotEvaluatedUnlessAsked checks that neither pods nor budgets are read if no pool
-// asks, and that a failure keeps the last answer.
+// TestDrainableIsNotEvaluatedUnlessAsked checks that neither pods nor PodDisruptionBudgets are read
+// if no pool's spec enables the evaluation, and that the last answer is kept after a failed
+// evaluation.
 func TestDrainableIsNotEvaluatedUnlessAsked(t *testing.T) {
 	pool := drainablePool()
 	w := newDrainableWorld(t, headroomPool(1, 0))

@@ -30,18 +30,18 @@ import (
 )
 
 const (
-	// emptyingConcurrency is the maximum number of nodes of which pods are evicted at the same
-	// time. Each of them has at most one eviction request in flight.
+	// emptyingConcurrency is the maximum number of nodes from which pods are evicted at the same
+	// time. Each of these nodes has at most one eviction request in flight.
 	emptyingConcurrency = 8
-	// maxRefusals is the number of refused evictions after which no more pods of a namespace are
-	// tried in a row.
+	// maxRefusals is the number of refused evictions in a namespace after which its other pods are
+	// skipped for the rest of the reconcile.
 	maxRefusals = 4
 	// podPage is the number of pods in each page of a list.
 	podPage = 500
 )
 
 // emptyingReconciler evicts pods from nodes that are closed for NoExecute taints with the eviction
-// WithinBudgets, and permits the taints once the pods are gone.
+// WithinBudgets. Once the pods are gone, it permits the taints to be added.
 type emptyingReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, bypassing the cache.
@@ -98,7 +98,8 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 			return ctrl.Result{}, err
 		}
 		r.evict(ctx, node.Name, decided.Evict, memory)
-		// A node from which only pods were evicted that would come back gets its taints at once.
+		// If all evicted pods tolerate the node's current taints, so that their successors could be
+		// scheduled to the node, the node gets its NoExecute taints at once.
 		decided = decide()
 	}
 	r.report(ctx, node, taints, &decided, memory)
@@ -110,9 +111,9 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	return ctrl.Result{RequeueAfter: max(decided.Again, time.Second)}, nil
 }
 
-// evict evicts pods one after the other. It leaves out the rest of a group of which an eviction was
-// refused, and the rest of a namespace with several refusals, and stops if the node is no longer
-// being emptied or the API server has a problem.
+// evict evicts pods one after the other. After a refused eviction, it skips the other pods in the
+// group. After several refusals in a namespace, it skips the other pods in the namespace. It stops
+// if the node is no longer being emptied, or if the API server returns another error.
 func (r *emptyingReconciler) evict(ctx context.Context, node string, next []*corev1.Pod, memory *emptyingMemory) {
 	log := ctrl.LoggerFrom(ctx)
 	refusals, refused := map[string]int{}, map[types.UID]bool{}
@@ -145,8 +146,8 @@ func (r *emptyingReconciler) evict(ctx context.Context, node string, next []*cor
 	}
 }
 
-// report passes the progress to the model, for the status of the pools. When the node begins to
-// count as blocked, it records an event for each of its pools.
+// report passes the progress to the model, for the status of the pools. If the node has just begun
+// to count as blocked, it records an event for each of the node's pools.
 func (r *emptyingReconciler) report(ctx context.Context, node *corev1.Node, taints []plan.TaintBeingPrepared, decided *plan.EmptyingPlan, memory *emptyingMemory) {
 	blocked, began := memory.look(decided, 2*r.minDuration, r.clock.Now())
 	progress := state.EmptyingProgress{
@@ -169,7 +170,8 @@ func (r *emptyingReconciler) report(ctx context.Context, node *corev1.Node, tain
 }
 
 // recheck returns a conflict if the node on the API server is no longer closed for the taints, or
-// was closed again. Otherwise a process that has lost the leader election could evict pods from it.
+// was closed again later. Without this check, a process that has lost the leader election could
+// evict pods.
 func (r *emptyingReconciler) recheck(ctx context.Context, node *corev1.Node, taints []plan.TaintBeingPrepared) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -190,13 +192,13 @@ func (r *emptyingReconciler) recheck(ctx context.Context, node *corev1.Node, tai
 	return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("it has changed since it was decided which pods to evict"))
 }
 
-// podsLeft reads the pods of a node from the API server, and reports whether the taints would delete
-// any of them. The cache may lag behind: a taint that deletes a pod past its PodDisruptionBudgets
-// cannot be taken back.
+// podsLeft reads the pods of a node from the API server, and reports whether the taints would
+// delete any of them. It does not use the cache, which may lag behind, because the deletion of a
+// pod by a taint bypasses PodDisruptionBudgets and cannot be undone.
 func podsLeft(ctx context.Context, apiReader client.Reader, node *corev1.Node, taints []plan.TaintBeingPrepared, now time.Time) (bool, error) {
 	for i := range taints {
 		if taints[i].Since.IsZero() {
-			taints[i].Since = now // The node was not closed, as no pod on it seemed to be affected.
+			taints[i].Since = now // The node was not closed, because no pod on it seemed to be affected.
 		}
 	}
 	list := &corev1.PodList{}

@@ -35,8 +35,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// emptyingServer is an API server with a node that is closed for the taint gpu:NoExecute of a pool.
-// It has a model that knows the node, and remembers the evictions that it was asked for.
+// emptyingServer is an API server with a node that is closed for a pool's taint gpu:NoExecute, and
+// the model of this node. It records the requested evictions.
 type emptyingServer struct {
 	client.WithWatch
 	scheme  *runtime.Scheme
@@ -44,7 +44,7 @@ type emptyingServer struct {
 	node    *corev1.Node
 	evicted []string
 	held    *period.Period
-	// refuse returns the error for a pod's eviction.
+	// refuse returns the error for the eviction of a pod, or nil to accept it.
 	refuse func(pod string) error
 }
 
@@ -112,8 +112,8 @@ func budgetRefusal(string) error {
 	return err
 }
 
-// TestEvictsFromClosedNodes checks that pods are evicted as long as the node on the API server is
-// closed as the model says, whatever the cache shows.
+// TestEvictsFromClosedNodes checks that pods are evicted while the node on the API server is closed
+// as in the model, regardless of the cache.
 func TestEvictsFromClosedNodes(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -141,8 +141,8 @@ func TestEvictsFromClosedNodes(t *testing.T) {
 	}
 }
 
-// TestFreezeHoldsBackEvictions checks that nothing is evicted while a freeze is in force, and that the
-// node does not count as blocked.
+// TestFreezeHoldsBackEvictions checks that no pod is evicted while a freeze is in force, and that
+// the node does not count as blocked.
 func TestFreezeHoldsBackEvictions(t *testing.T) {
 	s := newEmptyingServer(t, replica("shop", "web-1", "web"))
 	s.held = &period.Period{Name: "sale"}
@@ -160,9 +160,9 @@ func TestFreezeHoldsBackEvictions(t *testing.T) {
 	}
 }
 
-// TestRefusedEvictions checks that a refused eviction costs one request for each group of pods and
-// some for each namespace, that it is tried again later, and that the node counts as blocked, once,
-// after two minutes without progress.
+// TestRefusedEvictions checks that refused evictions cost only one request for each group of pods
+// and a few requests for each namespace, that they are retried later, and that the node counts as
+// blocked, once, after two minutes without progress.
 func TestRefusedEvictions(t *testing.T) {
 	pods := []*corev1.Pod{replica("shop", "web-1", "web"), replica("shop", "web-2", "web")}
 	for i := range 10 {
@@ -206,8 +206,8 @@ func TestRefusedEvictions(t *testing.T) {
 	}
 }
 
-// TestEvictionsStopOnErrors checks that no further pods are tried when the API server has a problem,
-// and that the error is what keeps the node from being emptied.
+// TestEvictionsStopOnErrors checks that no further evictions are requested after an API server
+// error, and that the error is reported as the reason why the node is blocked.
 func TestEvictionsStopOnErrors(t *testing.T) {
 	s := newEmptyingServer(t, replica("shop", "web-1", "web"), replica("other", "db-1", "db"))
 	s.refuse = func(string) error {
@@ -226,8 +226,8 @@ func TestEvictionsStopOnErrors(t *testing.T) {
 	}
 }
 
-// TestTaintLooksAtTheAPIServer checks that a node is not tainted while the API server has a pod that
-// the taint would delete, although the cache shows none.
+// TestTaintLooksAtTheAPIServer checks that a node is not tainted while the API server has a pod
+// that the taint would delete, even if the cache does not have the pod.
 func TestTaintLooksAtTheAPIServer(t *testing.T) {
 	s := newEmptyingServer(t)
 	hidden := replica("shop", "web-1", "web")
@@ -269,8 +269,8 @@ func TestTaintLooksAtTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestEmptyingMemory checks that a node counts as blocked after a time without progress, and begins
-// again after progress or a freeze.
+// TestEmptyingMemory checks that a node counts as blocked after a period without progress, and that
+// the period starts again after progress or a freeze.
 func TestEmptyingMemory(t *testing.T) {
 	at := func(seconds int) time.Time { return objects.PatchTime.Add(time.Duration(seconds) * time.Second) }
 	m := newEmptyingMemories().of("n", nil, at(0))

@@ -13,21 +13,22 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// emptyingMemories holds what this process has tried on the nodes that are being emptied. It is lost
-// with the process, which then tries again.
+// emptyingMemories holds the evictions that this process has requested on nodes that are being
+// emptied. After a restart of the process, evictions are requested again.
 type emptyingMemories struct {
 	mu    sync.Mutex
 	nodes map[string]*emptyingMemory
 }
 
-// emptyingMemory is the memory of a node. A node is reconciled by a single worker at a time.
+// emptyingMemory holds the requested evictions on a node. Each node is reconciled by a single
+// worker at a time.
 type emptyingMemory struct {
 	attempts plan.EvictionAttempts
-	// left is the number of pods that had to leave at the last look. progressed is the time at which
-	// it last became smaller.
+	// left is the number of pods that had to leave at the last reconcile. progressed is the time of
+	// the last progress: a pod was evicted, or left decreased.
 	left       int
 	progressed time.Time
-	// blocked is true if the node counted as blocked at the last look.
+	// blocked is true if the node counted as blocked at the last reconcile.
 	blocked bool
 }
 
@@ -35,7 +36,7 @@ func newEmptyingMemories() *emptyingMemories {
 	return &emptyingMemories{nodes: map[string]*emptyingMemory{}}
 }
 
-// of returns the memory of a node, without the pods that are no longer on it.
+// of returns the memory of a node, without evictions of pods that are no longer on the node.
 func (m *emptyingMemories) of(node string, pods []corev1.Pod, now time.Time) *emptyingMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,11 +88,12 @@ func (m *emptyingMemory) note(pod *corev1.Pod, refusal string, now time.Time) {
 	m.attempts.Refused[group] = refused
 }
 
-// hold restarts the time without progress, because a freeze holds evictions back.
+// hold restarts the period without progress, because a freeze holds back evictions.
 func (m *emptyingMemory) hold(now time.Time) { m.progressed, m.blocked = now, false }
 
 // look stores the result of a decision. since is the time since which the node has been blocked, or
-// zero if it does not count as blocked; began is true if it has just begun to.
+// zero if it does not count as blocked. began is true if the node has just begun to count as
+// blocked.
 func (m *emptyingMemory) look(decided *plan.EmptyingPlan, patience time.Duration, now time.Time) (since time.Time, began bool) {
 	if decided.Left < m.left || m.progressed.After(now) {
 		m.progressed = now

@@ -135,7 +135,8 @@ func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned strin
 	}
 }
 
-// outOfSyncMessage says how many nodes do not match the pool's spec, and what they wait for.
+// outOfSyncMessage describes the number of nodes that do not match the pool's spec, and why they
+// have to wait.
 func outOfSyncMessage(v *state.PoolSnapshot) string {
 	message := fmt.Sprintf("%d of %s %s not match the pool's spec yet", v.Outdated, nodeCount(v.Nodes), plural(v.Outdated, "does", "do"))
 	if v.EvictionPending > 0 {

@@ -133,7 +133,7 @@ func (s feedSource) WaitForSync(ctx context.Context) error {
 // nodeSource returns the source for the node controller.
 func (f *eventFeed) nodeSource() feedSource { return feedSource{f, &f.nodes} }
 
-// emptyingSource returns the source for the controller that empties nodes.
+// emptyingSource returns the event source for the controller that empties nodes.
 func (f *eventFeed) emptyingSource() feedSource { return feedSource{f, &f.emptying} }
 
 // poolSource returns the source for the pool controller.

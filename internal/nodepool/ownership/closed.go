@@ -10,13 +10,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Closed is the part of a node's ownership record that says for which NoExecute taints the node is
-// being emptied. It maps pool names and the keys of the taints to the times, in whole seconds, at
-// which the pools closed the node.
+// Closed is the part of a node's ownership record with the NoExecute taints that the node is being
+// emptied for. It maps pool names and taint keys to the times, in whole seconds, at which the pools
+// closed the node.
 type Closed map[string]map[string]time.Time
 
-// ParseClosed parses the value of the ownership annotation, which may be arbitrary. It omits times
-// that cannot be read, so that the pool closes the node again.
+// ParseClosed parses the value of the ownership annotation, which may be arbitrary. It omits
+// unreadable times, so that the pool closes the node again.
 func ParseClosed(text string) Closed {
 	var stored map[string]setting.Stored
 	if text == "" || json.Unmarshal([]byte(text), &stored) != nil {

@@ -17,10 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Record is the content of a node's ownership annotation, apart from [Closed]: it maps pool names to
-// the settings that the pools have applied to the node. It is written in the same patch as the
-// settings, so that neither can exist without the other. A pool that has closed the node, but
-// applied no settings, is in it without settings.
+// Record is the content of a node's ownership annotation, apart from [Closed]: it maps pool names
+// to the settings that the pools have applied to the node. It is written in the same patch as the
+// settings, so that neither can exist without the other. A pool that has closed the node but
+// applied no settings has an empty entry.
 type Record map[string]Settings
 
 // Settings maps the keys of a pool's settings on a node to the digests of their values.

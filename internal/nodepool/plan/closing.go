@@ -17,11 +17,11 @@ import (
 )
 
 // A NoExecute taint with the eviction WithinBudgets is added in two steps. When it is the node's
-// turn, the node is closed: it gets the closing taint, which has the same key and value and the
-// effect NoSchedule, and the ownership record gets the time. The pods are then evicted, see
-// [DecideEmptying]. When no pod is left that the NoExecute taint would delete, the second step adds
-// it, and removes the closing taint and the time. All of it is in the node, so that any manager can
-// continue.
+// turn, the first step closes the node: it adds the closing taint, which has the same key and value
+// and the effect NoSchedule, and records the time in the ownership annotation. [DecideEmptying] then
+// selects the pods to evict. When the NoExecute taint would delete no pod any more, the second step
+// adds it, and removes the closing taint and the time. The entire state is stored on the node, so
+// that any manager can continue.
 
 // TaintBeingPrepared is a NoExecute taint of a pool for which a node is being emptied.
 type TaintBeingPrepared struct {
@@ -47,7 +47,7 @@ func EvictsWithinBudgets(pool *tidekeeperv1.NodePool) bool {
 	return false
 }
 
-// isWithinBudgets reports whether the key is that of a NoExecute taint in the pool's spec with the
+// isWithinBudgets reports whether a key belongs to a NoExecute taint in the pool's spec with the
 // eviction WithinBudgets.
 func isWithinBudgets(pool *tidekeeperv1.NodePool, key setting.Key) bool {
 	for i := range pool.Spec.Taints {
@@ -58,8 +58,8 @@ func isWithinBudgets(pool *tidekeeperv1.NodePool, key setting.Key) bool {
 	return false
 }
 
-// closingTaints yields the closing taints that the pool's spec implies. It omits a taint whose key
-// is in the spec with the effect NoSchedule, because that taint closes the node.
+// closingTaints yields the closing taints that result from the pool's spec. It omits taints whose
+// key is in the spec with the effect NoSchedule, because such a taint already closes the node.
 func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
 	return func(yield func(corev1.Taint) bool) {
 		own := sets.New[string]()
@@ -78,8 +78,8 @@ func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
 	}
 }
 
-// WantedKeys returns the keys that the pool may put on nodes: the keys of its spec, and the keys of
-// the closing taints that the spec implies.
+// WantedKeys returns the keys that the pool may set on nodes: the keys in its spec, and the keys of
+// the closing taints.
 func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
 	keys := sets.New[setting.Key]()
 	for key := range setting.Desired(pool) {
@@ -91,24 +91,25 @@ func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
 	return keys
 }
 
-// step is the next step towards a NoExecute taint with the eviction WithinBudgets.
+// step is the next step in adding a NoExecute taint with the eviction WithinBudgets to a node.
 type step int
 
 const (
-	// stepNone means that the node has the taint, or that nothing can be done yet.
+	// stepNone means that the node has the taint, or that it cannot be added yet.
 	stepNone step = iota
 	// stepWait means that the node waits for its turn.
 	stepWait
-	// stepClose means that it is the node's turn, and that the node is closed now.
+	// stepClose means that it is the node's turn, and that the plan closes the node.
 	stepClose
 	// stepEmpty means that the node is closed and is being emptied.
 	stepEmpty
-	// stepTaint means that the node has been emptied, and gets the taint now.
+	// stepTaint means that the node has been emptied, and that the plan adds the taint.
 	stepTaint
 )
 
-// stepOf returns the next step for a NoExecute taint with the eviction WithinBudgets. closed is true
-// if the node is closed for the taint after this step, and since is the time at which it was closed.
+// stepOf returns the next step for a NoExecute taint with the eviction WithinBudgets. closed is
+// true if the node is closed for the taint after this step, and since is the time at which it was
+// closed.
 func (p *planner) stepOf(key setting.Key, w winner) (next step, since time.Time, closed bool) {
 	pool := w.Pool.Name
 	if actual, exists := p.has(key); exists && actual == w.value {
@@ -131,8 +132,9 @@ func (p *planner) stepOf(key setting.Key, w winner) (next step, since time.Time,
 	}
 }
 
-// close makes the closing taints of a node that is being emptied settings like any other. A pool
-// that asks for the same key in its spec takes precedence, since its taint closes the node, too.
+// close adds the closing taints of a node that is being emptied to the settings of the node. If a
+// pool's spec has a taint with the same key and effect, the pool takes precedence, because its
+// taint also closes the node.
 func (p *planner) close(winners map[setting.Key]winner) {
 	for pool := range p.frozen {
 		for key, since := range p.closed[pool] {
@@ -166,7 +168,7 @@ func beingPrepared(key setting.Key, w winner, since time.Time) TaintBeingPrepare
 }
 
 // writeWithinBudgets decides about a NoExecute taint with the eviction WithinBudgets that the node
-// does not have, and that the pool may manage.
+// lacks and the pool may manage.
 func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	switch next, _, _ := p.stepOf(key, w); next {
@@ -185,8 +187,9 @@ func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
 	p.keepOwnership(key)
 }
 
-// keepsForeign reports whether a closing taint is left out because another client has a taint with
-// the same key and effect on the node. That taint closes the node, too, although for other pods.
+// keepsForeign reports whether a closing taint is omitted because the node already has another
+// client's taint with the same key and effect. That taint also closes the node, although pods with
+// other tolerations are affected.
 func (p *planner) keepsForeign(key setting.Key, w winner) bool {
 	actual, exists := p.has(key)
 	return w.closing && exists && actual != w.value && !p.recorded.Owns(key, actual)

@@ -16,8 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// TestPlanEmptiesBeforeNoExecute checks the steps towards a NoExecute taint with the eviction
-// WithinBudgets, and what is left if the pool or another client changes their mind in between.
+// TestPlanEmptiesBeforeNoExecute checks the steps in adding a NoExecute taint with the eviction
+// WithinBudgets, and the remaining settings if the pool is edited or another client changes the
+// node in between.
 func TestPlanEmptiesBeforeNoExecute(t *testing.T) {
 	pool := func() *objects.PoolBuilder { return objects.Pool("worker").TaintWithinBudgets("gpu", "1") }
 	noExecute, noSchedule := setting.TaintKey("gpu", objects.NoExecute), setting.TaintKey("gpu", objects.NoSchedule)
@@ -147,7 +148,7 @@ func TestPlanEmptiesBeforeNoExecute(t *testing.T) {
 }
 
 // TestPlanSaysWhatIsBeingEmptied checks that a node counts as being emptied only once it is closed
-// on the API server, and only for the taints that it does not have yet.
+// on the API server, and only for taints that it does not have yet.
 func TestPlanSaysWhatIsBeingEmptied(t *testing.T) {
 	since := objects.PatchTime.Add(-time.Hour)
 	pool := objects.Pool("worker").TaintWithinBudgets("gpu", "1").TaintWithinBudgets("fpga", "")

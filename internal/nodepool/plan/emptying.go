@@ -18,30 +18,32 @@ import (
 )
 
 const (
-	// maxEvictions is the maximum number of pods of a node that are evicted in a row, so that
-	// other nodes get their turn.
+	// maxEvictions is the maximum number of evictions on a node per decision, so that other nodes
+	// get their turn.
 	maxEvictions = 16
-	// firstEvictionRetry is the delay before a refused eviction is tried again for the first time.
+	// firstEvictionRetry is the delay before the first retry of a refused eviction.
 	firstEvictionRetry = time.Second
-	// arrivalDelay is the age at which a pod is evicted that came after the node was closed. The
-	// scheduler places no such pod, so another client does, and may do so again.
+	// arrivalDelay is the minimum age at which a pod is evicted that was created after the node was
+	// closed. The scheduler does not place such pods, so another client placed the pod, and may
+	// place its successor as well.
 	arrivalDelay = time.Minute
-	// evictedFor is the time for which a pod counts as evicted although the cache does not show
-	// its deletion.
+	// evictedFor is the time for which a pod counts as evicted even if the cache does not show its
+	// deletion yet.
 	evictedFor = time.Minute
-	// emptyingInterval is the interval at which a node that is being emptied is looked at even
+	// emptyingInterval is the interval at which a node that is being emptied is checked even
 	// without an event.
 	emptyingInterval = 5 * time.Second
 )
 
-// EvictionAttempts is what a process has tried on a node that is being emptied.
+// EvictionAttempts holds the evictions that this process has requested on a node that is being
+// emptied.
 type EvictionAttempts struct {
-	// Tried maps pods to the time at which their eviction was last tried.
+	// Tried maps pods to the time of the last request for their eviction.
 	Tried map[types.UID]time.Time
 	// Accepted maps pods to the time at which the API server accepted their eviction.
 	Accepted map[types.UID]time.Time
-	// Refused has the refusals of the groups of pods of which no eviction has been accepted since,
-	// see [EvictionGroup].
+	// Refused maps groups of pods (see [EvictionGroup]) to their last refusal. Groups with an
+	// accepted eviction since then are not included.
 	Refused map[types.UID]RefusedEviction
 }
 
@@ -49,12 +51,12 @@ type EvictionAttempts struct {
 type RefusedEviction struct {
 	// Reason is why the eviction was refused.
 	Reason string
-	// Since is the time of the first refusal since an eviction was accepted, At that of the last.
+	// Since is the time of the first consecutive refusal, and At is the time of the last refusal.
 	Since, At time.Time
 }
 
-// EvictionGroup returns the UID that the pods of a controller have in common, which usually have the
-// same PodDisruptionBudget. A pod without a controller is a group of its own.
+// EvictionGroup returns the UID of the pod's controller. Pods of the same controller usually have
+// the same PodDisruptionBudget. For a pod without a controller, it returns the UID of the pod.
 func EvictionGroup(pod *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.UID
@@ -64,9 +66,9 @@ func EvictionGroup(pod *corev1.Pod) types.UID {
 
 // EmptyingInput holds the facts that [DecideEmptying] depends on.
 type EmptyingInput struct {
-	// Taints lists the taints for which the node is being emptied, at least one.
+	// Taints lists the taints that the node is being emptied for, at least one.
 	Taints []TaintBeingPrepared
-	// NodeTaints lists the taints that the node has now.
+	// NodeTaints lists the current taints of the node.
 	NodeTaints []corev1.Taint
 	// Pods lists the pods that are bound to the node.
 	Pods     []*corev1.Pod
@@ -77,32 +79,34 @@ type EmptyingInput struct {
 
 // EmptyingPlan is the result of [DecideEmptying].
 type EmptyingPlan struct {
-	// Evict lists the pods to evict now, in this order. Once an eviction is refused, the rest of
-	// the pod's group must be left out.
+	// Evict lists the pods to evict now, in this order. Once an eviction is refused, the other pods
+	// in the group must be skipped.
 	Evict []*corev1.Pod
 	// Left is the number of pods that still have to leave.
 	Left int
-	// Emptied is true if the taints would delete no pod but those that are being deleted.
+	// Emptied is true if the taints would delete no pods other than pods that are already being
+	// deleted.
 	Emptied bool
-	// Stays is the pod that most likely keeps the node from being emptied, and StaysBecause is
-	// why. Both are empty if all pods will leave by themselves, or will be evicted in time.
+	// Stays is the pod that most likely keeps the node from being emptied, and StaysBecause is the
+	// reason. Both are empty if all pods will leave by themselves, or will be evicted in time.
 	Stays, StaysBecause string
-	// Again is the time after which to decide again even without an event.
+	// Again is the time after which the decision must be repeated even without an event.
 	Again time.Duration
 }
 
 // DecideEmptying decides which pods to evict from a node that is closed for NoExecute taints, so
 // that the taints delete no pod past its PodDisruptionBudgets when they are added.
 //
-//   - A pod that tolerates the taints for good stays. A pod that tolerates a taint for some seconds
-//     is evicted as long after the node was closed.
-//   - Static pods are left alone: the kubelet, not the API server, decides about them.
-//   - Pods of DaemonSets go last, as other pods may need them. So do pods that the scheduler would
-//     place on the node again, because they tolerate all taints that the node has now. As soon as
-//     these are being deleted, the node counts as emptied, so that the taints keep their successors
-//     away. A successor that comes nevertheless is never evicted, since that could go on forever: a
-//     DaemonSet's is left to the taints, any other keeps the node from being emptied.
-//   - An eviction that was refused is tried again, later each time. Namespaces take turns.
+//   - A pod that tolerates the taints indefinitely stays. A pod that tolerates a taint for a number
+//     of seconds is evicted that long after the node was closed.
+//   - Static pods are ignored, because they are managed by the kubelet, not by the API server.
+//   - Pods of DaemonSets are evicted last, because other pods may need them. So are pods that the
+//     scheduler would place on the node again, because they tolerate all current taints of the node.
+//     Once these pods are being deleted, the node counts as emptied, because the taints keep away
+//     their successors. A successor that arrives earlier is never evicted, because this could be
+//     repeated forever: a DaemonSet's successor is left to the taints, and any other successor keeps
+//     the node from being emptied.
+//   - Refused evictions are retried with increasing delays. Namespaces take turns.
 func DecideEmptying(in EmptyingInput, now time.Time) EmptyingPlan {
 	e := emptying{EmptyingInput: in, now: now}
 	for _, t := range in.Taints {
@@ -137,16 +141,17 @@ type emptying struct {
 	now time.Time
 	// closed is the latest time at which the node was closed.
 	closed time.Time
-	// due lists the pods that may be evicted now, last those that may be once no other pod is left.
+	// due lists the pods that may be evicted now. last lists the pods that may be evicted once no
+	// other pods remain.
 	due, last []*corev1.Pod
-	// leaving is the pod that has been due to end for longest. stuck is a pod that must not be
-	// evicted although stuckBecause would delete it.
+	// leaving is the pod whose termination is overdue for the longest time. stuck is a pod that
+	// must not be evicted although the taint stuckBecause would delete it.
 	leaving, stuck *corev1.Pod
 	stuckBecause   *TaintBeingPrepared
 	plan           EmptyingPlan
 }
 
-// sort decides what to do about a single pod.
+// sort classifies a pod as leaving, due to be evicted, or staying.
 func (e *emptying) sort(pod *corev1.Pod) {
 	because, due := e.dueAt(pod)
 	if because == nil || isStatic(pod) {
@@ -156,7 +161,7 @@ func (e *emptying) sort(pod *corev1.Pod) {
 	arrived := pod.CreationTimestamp.After(because.Since)
 	switch leaving := pod.DeletionTimestamp != nil || e.evicted(pod); {
 	case leaving && (ofDaemonSet || returns):
-		// The taints delete no pod that is being deleted, and keep its successor away.
+		// The taints do not affect pods that are being deleted, and keep away their successors.
 	case leaving:
 		e.plan.Left++
 		if pod.DeletionTimestamp != nil && (e.leaving == nil || pod.DeletionTimestamp.Before(e.leaving.DeletionTimestamp)) {
@@ -179,8 +184,8 @@ func (e *emptying) sort(pod *corev1.Pod) {
 	}
 }
 
-// dueAt returns the taint that makes the pod leave first, and the time at which it does. It returns
-// nil if the pod has terminated, or tolerates all taints for good.
+// dueAt returns the taint that removes the pod first, and the time at which it does. It returns nil
+// if the pod has terminated, or tolerates all taints indefinitely.
 func (e *emptying) dueAt(pod *corev1.Pod) (because *TaintBeingPrepared, due time.Time) {
 	for i := range e.Taints {
 		t := &e.Taints[i]
@@ -190,7 +195,7 @@ func (e *emptying) dueAt(pod *corev1.Pod) (because *TaintBeingPrepared, due time
 		}
 		at := t.Since.Add(after)
 		if !Within(t.Since, after, e.now) {
-			at = e.now // The time has passed, or it is the time of a wrong clock.
+			at = e.now // The time is in the past, or comes from a wrong clock.
 		}
 		if because == nil || at.Before(due) {
 			because, due = t, at
@@ -199,7 +204,7 @@ func (e *emptying) dueAt(pod *corev1.Pod) (because *TaintBeingPrepared, due time
 	return because, due
 }
 
-// evicted reports whether the eviction of the pod was accepted just now.
+// evicted reports whether the API server recently accepted the eviction of the pod.
 func (e *emptying) evicted(pod *corev1.Pod) bool {
 	if e.Attempts == nil {
 		return false
@@ -208,13 +213,13 @@ func (e *emptying) evicted(pod *corev1.Pod) bool {
 	return accepted && Within(at, evictedFor, e.now)
 }
 
-// returns reports whether the scheduler could place the pod's successor on the node.
+// returns reports whether the scheduler could place the pod's successor on the same node.
 func (e *emptying) returns(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(e.NodeTaints, func(t corev1.Taint) bool { return nodes.Blocks(&t, pod.Spec.Tolerations) })
 }
 
-// choose chooses the pods to evict among those that are due. Of a group that was refused, it tries
-// a single pod.
+// choose selects the pods to evict among the pods that are due. In a group with refused evictions,
+// it selects only a single pod.
 func (e *emptying) choose() {
 	if e.Attempts == nil {
 		return
@@ -254,7 +259,8 @@ func (e *emptying) choose() {
 	}
 }
 
-// blame sets the pod that keeps the node from being emptied: first one whose eviction is refused.
+// blame sets the pod that keeps the node from being emptied, preferably a pod whose eviction was
+// refused.
 func (e *emptying) blame() {
 	var since time.Time
 	for _, pod := range e.due {
@@ -262,7 +268,8 @@ func (e *emptying) blame() {
 			break
 		}
 		refused, was := e.Attempts.Refused[EvictionGroup(pod)]
-		// The order does not depend on the latest attempt, so that the same pod is named each time.
+		// The order does not depend on the latest attempt, so that every decision names the same
+		// pod.
 		if was && (e.plan.Stays == "" || cmp.Or(refused.Since.Compare(since), cmp.Compare(podName(pod), e.plan.Stays)) < 0) {
 			since, e.plan.Stays, e.plan.StaysBecause = refused.Since, podName(pod), refused.Reason
 		}
@@ -278,7 +285,7 @@ func (e *emptying) blame() {
 	}
 }
 
-// wake makes Again at most the time until the given time.
+// wake reduces Again to the time until the given time.
 func (e *emptying) wake(at time.Time) {
 	wait := max(at.Sub(e.now), time.Second)
 	if e.plan.Again == 0 || wait < e.plan.Again {

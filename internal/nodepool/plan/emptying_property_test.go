@@ -24,7 +24,7 @@ type emptiedWorld struct {
 	now      time.Time
 	pods     []*corev1.Pod
 	attempts plan.EvictionAttempts
-	// refusing is the set of controllers of which the API server refuses evictions.
+	// refusing is the set of controllers whose pods the API server refuses to evict.
 	refusing map[types.UID]bool
 	// evicted counts the accepted evictions of each pod.
 	evicted map[types.UID]int
@@ -52,7 +52,7 @@ func (w *emptiedWorld) add(t *rapid.T, created time.Time) {
 	w.pods = append(w.pods, pod)
 }
 
-// step decides, checks the decision, and carries it out, up to a number of evictions.
+// step makes a decision, checks it, and carries out at most the given number of evictions.
 func (w *emptiedWorld) step(t *rapid.T, upTo int) plan.EmptyingPlan {
 	in := closedNode(w.pods...)
 	in.Attempts = &w.attempts
@@ -81,8 +81,8 @@ func (w *emptiedWorld) step(t *rapid.T, upTo int) plan.EmptyingPlan {
 	return got
 }
 
-// check checks that no pod is evicted that need not leave, or not yet, and that the taint would
-// delete no pod that could still be evicted.
+// check checks that only pods that must leave now are evicted, and that the taint would not delete
+// any pod that could still be evicted.
 func (w *emptiedWorld) check(t *rapid.T, in plan.EmptyingInput, got plan.EmptyingPlan) {
 	taint := []corev1.Taint{in.Taints[0].Taint}
 	for _, pod := range got.Evict {
@@ -117,10 +117,10 @@ func (w *emptiedWorld) check(t *rapid.T, in plan.EmptyingInput, got plan.Emptyin
 	}
 }
 
-// TestEmptyingIsSafeAndEnds plays a random history: evictions are refused for a while, pods leave or
-// come, time passes, and the process is killed in the middle of its evictions. Each decision must be
-// safe. Once nothing is refused any longer, the node must be emptied soon, unless a pod has come that
-// must not be evicted.
+// TestEmptyingIsSafeAndEnds simulates a random history: evictions are refused for a while, pods
+// leave or arrive, time passes, and the process is killed in the middle of its evictions. Each
+// decision must be safe. Once no eviction is refused any longer, the node must be emptied soon,
+// unless a pod has arrived that must not be evicted.
 func TestEmptyingIsSafeAndEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &emptiedWorld{now: closedAt, refusing: map[types.UID]bool{}, evicted: map[types.UID]int{}}
@@ -170,7 +170,7 @@ func TestEmptyingIsSafeAndEnds(t *testing.T) {
 	})
 }
 
-// mustStay reports whether a pod has come that tolerates NoSchedule, and not NoExecute.
+// mustStay reports whether a pod has arrived that tolerates NoSchedule but not NoExecute.
 func (w *emptiedWorld) mustStay() bool {
 	return slices.ContainsFunc(w.pods, func(pod *corev1.Pod) bool {
 		_, affected := plan.EvictionDelay(pod, []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}})
@@ -180,8 +180,8 @@ func (w *emptiedWorld) mustStay() bool {
 	})
 }
 
-// TestEmptyingDoesNotDependOnTheOrder checks that the order in which the cache lists the pods changes
-// nothing.
+// TestEmptyingDoesNotDependOnTheOrder checks that the order of the pods in the cache does not
+// affect decisions.
 func TestEmptyingDoesNotDependOnTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &emptiedWorld{now: objects.PatchTime}

@@ -170,8 +170,8 @@ func names(list []*corev1.Pod) (names []string) {
 	return names
 }
 
-// TestEmptyingForSeveralTaints checks that each taint counts from the time at which the node was
-// closed for it.
+// TestEmptyingForSeveralTaints checks that the toleration of each taint counts from the time at
+// which the node was closed for the taint.
 func TestEmptyingForSeveralTaints(t *testing.T) {
 	now := objects.PatchTime
 	in := closedNode(
@@ -191,8 +191,8 @@ func TestEmptyingForSeveralTaints(t *testing.T) {
 	}
 }
 
-// TestEmptyingTakesTurns checks that the many pods of a namespace do not delay those of another, and
-// that a bounded number of pods is evicted in a row.
+// TestEmptyingTakesTurns checks that many pods in a namespace do not delay pods in another
+// namespace, and that each decision evicts a bounded number of pods.
 func TestEmptyingTakesTurns(t *testing.T) {
 	var list []*corev1.Pod
 	for i := range 5000 {

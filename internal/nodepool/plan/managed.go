@@ -16,7 +16,7 @@ func IsActive(pool *tidekeeperv1.NodePool) bool {
 	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
 }
 
-// ManagedKeys returns the keys that the pool has to manage: its [WantedKeys], and the previously
+// ManagedKeys returns the keys that the pool must manage: its [WantedKeys], and the previously
 // managed keys for which mayBeOnNode returns true.
 func ManagedKeys(pool *tidekeeperv1.NodePool, mayBeOnNode func(setting.Key) bool) tidekeeperv1.ManagedKeys {
 	keys := WantedKeys(pool)

@@ -22,12 +22,12 @@ type PoolOnNode struct {
 	Pool *tidekeeperv1.NodePool
 	// Member is true if the pool selects the node and is not being deleted.
 	Member bool
-	// MayEvict is true if it is the node's turn: the pool is currently permitted to add NoExecute
-	// taints to it, or to close it for them. TurnAt is the time since which it is.
+	// MayEvict is true if it is the node's turn: the pool may now add NoExecute taints to the node,
+	// or close the node for these taints. TurnAt is the time at which the turn began.
 	MayEvict bool
 	TurnAt   time.Time
-	// Emptied is true if no pod is left on the node that the pool's NoExecute taints with the
-	// eviction WithinBudgets would delete.
+	// Emptied is true if the pool's NoExecute taints with the eviction WithinBudgets would delete
+	// no pod on the node.
 	Emptied bool
 	// FormerlyManaged is the set of keys that this pool, or a deleted pool with the same name,
 	// managed in the past. A delayed write may have set them on the node after the pool stopped
@@ -107,7 +107,7 @@ type planner struct {
 	// recorded is the content of the node's ownership annotation. The node's current values must be
 	// read through the method has, which records the dependency.
 	recorded ownership.Record
-	// closed says since when the node is being emptied, according to the ownership annotation.
+	// closed holds the times since which the node is being emptied, from the ownership annotation.
 	closed ownership.Closed
 	// pending maps each key that must not be added yet to the name of the pool that specifies it.
 	pending map[setting.Key]string

@@ -32,7 +32,7 @@ type NodePlan struct {
 	// OwnershipChanged reports whether the content differs from the node's current ownership
 	// annotation.
 	OwnershipChanged bool
-	// ownershipText is the content in the format of the annotation.
+	// ownershipText is the new value of the ownership annotation.
 	ownershipText string
 
 	// Changes lists the changes of settings, sorted by pool. It is used for events and logs.
@@ -43,11 +43,11 @@ type NodePlan struct {
 	// Outdated lists the member pools whose settings the node does not fully have yet.
 	Outdated []string
 	// EvictionPending lists the member pools that still wait for permission to add a NoExecute
-	// taint, or to close the node for it. Evicting lists the member pools whose NoExecute taint
-	// this plan adds, or for whose NoExecute taint it closes the node.
+	// taint, or to close the node for such a taint. Evicting lists the member pools whose NoExecute
+	// taint this plan adds, or for whose NoExecute taint it closes the node.
 	EvictionPending, Evicting []string
-	// Emptying lists the taints for which the node is closed and is being emptied. Emptied lists
-	// the taints with the eviction WithinBudgets that this plan adds.
+	// Emptying lists the taints that the node is closed and being emptied for. Emptied lists the
+	// taints with the eviction WithinBudgets that this plan adds.
 	Emptying, Emptied []TaintBeingPrepared
 	// AnnotationsFull lists the member pools that are left out because the node's annotations would
 	// exceed the API server's size limit with their settings.

@@ -42,8 +42,8 @@ type Node struct {
 
 	// before and after are the node's final states without and with the change of pools.
 	before, after *corev1.Node
-	// gentle lists the NoExecute taints of `after` that are added after the node was emptied within
-	// budgets.
+	// gentle lists the NoExecute taints in `after` that are added only after the node has been
+	// emptied within budgets.
 	gentle []corev1.Taint
 }
 

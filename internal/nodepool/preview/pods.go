@@ -129,7 +129,7 @@ func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.P
 	return previews
 }
 
-// outcomeOf returns the effect that the node's changes have on a pod, and whether there is any.
+// outcomeOf returns the effect of the node's changes on a pod; false if there is none.
 func outcomeOf(pod *corev1.Pod, node *Node) (Pod, bool) {
 	before, after := node.before, node.after
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]

@@ -35,7 +35,7 @@ type Result struct {
 	pools     []string
 	ownership ownership.Record
 	conflicts []plan.Conflict
-	// gentle lists the NoExecute taints of the node that pools add after they have emptied it within
+	// gentle lists the NoExecute taints that pools add to the node only after emptying it within
 	// budgets.
 	gentle []corev1.Taint
 	// neverSettles is true if the simulation found no final state, because pools repeatedly add the
@@ -83,8 +83,8 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 			if _, owns := recorded[p.pool.Name]; !selected && !owns {
 				continue
 			}
-			// In the final state, every node has been permitted to get its NoExecute taints, and
-			// has been emptied for them.
+			// In the final state, every node may have all of its NoExecute taints, and has been
+			// emptied for them.
 			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true, Emptied: true}
 			pools = append(pools, on)
 			if on.Member {
@@ -104,7 +104,7 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 	return r
 }
 
-// gentleTaints returns the value of the result's field gentle.
+// gentleTaints returns the value for the field gentle of the result.
 func (s *Simulator) gentleTaints(r Result) (taints []corev1.Taint) {
 	for _, on := range r.Node.Spec.Taints {
 		for _, p := range s.pools {

@@ -9,8 +9,8 @@ import "k8s.io/apimachinery/pkg/util/sets"
 type Dirty struct {
 	// Nodes is the set of nodes that need a write.
 	Nodes sets.Set[string]
-	// Emptying is the set of nodes that are being emptied within budgets, or were until now, and of
-	// which pods or settings have changed.
+	// Emptying is the set of nodes that are or were being emptied within budgets, and whose pods or
+	// settings have changed.
 	Emptying sets.Set[string]
 	// Edited is the set of pools that were created, edited or deleted, or that a new leader has not
 	// reconciled yet.

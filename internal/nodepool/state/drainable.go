@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// DrainableAsk describes a pool whose spec asks whether its nodes can be drained, as input for an
-// evaluation.
+// DrainableAsk describes a pool whose spec enables the evaluation of whether its nodes can be
+// drained, as input for the evaluation.
 type DrainableAsk struct {
 	Name       string
 	UID        types.UID
@@ -22,7 +22,8 @@ type DrainableAsk struct {
 	Members []string
 }
 
-// DrainableAsks returns the pools whose specs ask whether their nodes can be drained.
+// DrainableAsks returns the pools whose specs enable the evaluation of whether their nodes can be
+// drained.
 func DrainableAsks(c *Cluster) (asks []DrainableAsk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,19 +15,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// EmptyingProgress is what the last look at a node that is being emptied within budgets has shown.
+// EmptyingProgress is the latest progress of a node that is being emptied within budgets.
 type EmptyingProgress struct {
 	// Left is the number of pods that still have to leave.
 	Left int
-	// Pod is the namespace and name of a pod that stays, and Because is why. Both are empty if all
-	// pods leave by themselves.
+	// Pod is the namespace and name of a blocking pod, and Because is the reason. Both are empty if
+	// all pods leave by themselves.
 	Pod, Because string
 	// BlockedSince is the time since which no pod has left, or zero if the node does not count as
 	// blocked.
 	BlockedSince time.Time
 }
 
-// Emptying is the part of the model about nodes that are being emptied within budgets.
+// Emptying contains the model's methods for nodes that are being emptied within budgets.
 type Emptying struct{ *guarded }
 
 // Taints returns the taints for which a node is closed and is being emptied.
@@ -52,8 +52,7 @@ func (e Emptying) Nodes() []string {
 }
 
 // AllowTaints permits the pool to add its NoExecute taints with the eviction WithinBudgets to a
-// node, because the node has been emptied for them. It does nothing if the node is no longer being
-// emptied for the pool.
+// node that has been emptied. It does nothing if the node is no longer being emptied for the pool.
 func (e Emptying) AllowTaints(pool, name string) Dirty {
 	return e.change(func(g *graph) {
 		p, n := g.pools[pool], g.nodes[name]
@@ -64,8 +63,8 @@ func (e Emptying) AllowTaints(pool, name string) Dirty {
 	})
 }
 
-// WithdrawTaints revokes all pools' permissions to add NoExecute taints to a node, because pods were
-// found on it that the taints would delete. The node has to be looked at again.
+// WithdrawTaints revokes all pools' permissions to add NoExecute taints to a node, because the node
+// has pods that the taints would delete, and queues the node.
 func (e Emptying) WithdrawTaints(name string) Dirty {
 	return e.change(func(g *graph) {
 		withdraw(g, name)
@@ -96,7 +95,7 @@ func (g *graph) emptyingChanged(n *node) {
 	}
 }
 
-// emptyingPlanned updates the pools after a node was planned again.
+// emptyingPlanned updates the pools after a new plan for a node.
 func (g *graph) emptyingPlanned(n *node, before []plan.TaintBeingPrepared) {
 	if len(before) == 0 && len(n.summary.Emptying) == 0 {
 		return
@@ -119,8 +118,8 @@ func (g *graph) emptyingPlanned(n *node, before []plan.TaintBeingPrepared) {
 	}
 }
 
-// emptyingTaints returns the taints for which the node is being emptied, and the latest time at
-// which it was closed for one of them.
+// emptyingTaints returns the taints that the node is being emptied for, and the latest time at
+// which it was closed for any of them.
 func (n *node) emptyingTaints() (taints []corev1.Taint, since time.Time) {
 	for _, t := range n.summary.Emptying {
 		taints = append(taints, t.Taint)
@@ -131,7 +130,7 @@ func (n *node) emptyingTaints() (taints []corev1.Taint, since time.Time) {
 	return taints, since
 }
 
-// reportEmptying fills in the snapshot's fields about the pool's nodes that are being emptied.
+// reportEmptying sets the snapshot's fields about nodes of the pool that are being emptied.
 func (p *pool) reportEmptying(nodes map[string]*node, v *PoolSnapshot) {
 	v.Emptying = len(p.emptying)
 	for _, name := range sets.List(p.emptying) {
@@ -149,9 +148,9 @@ func (p *pool) reportEmptying(nodes map[string]*node, v *PoolSnapshot) {
 	}
 }
 
-// sinceLastEviction returns the latest time at which pods of the node began to be evicted by a pool,
-// or zero. A taint that was added after the node had been emptied counts only if affected reports
-// that it evicts pods nevertheless.
+// sinceLastEviction returns the latest time at which a pool began to evict pods from the node, or
+// zero. A taint that was added after the node had been emptied counts only if affected reports that
+// it evicts pods nevertheless.
 func (n *node) sinceLastEviction(affected func([]corev1.Taint) bool) time.Time {
 	taints := slices.DeleteFunc(n.evictingTaints(), func(on corev1.Taint) bool {
 		gentle := !slices.ContainsFunc(n.pools, func(p *pool) bool {

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// TestPaceOfEmptying checks that a node that is being emptied within budgets counts for the pace
-// from the time at which it was closed, as long as pods are left, and that the taint at the end does
-// not make it count again.
+// TestPaceOfEmptying checks that the eviction pace counts a node that is being emptied within
+// budgets from the time at which it was closed, as long as pods are left, and that adding the taint
+// at the end does not count again.
 func TestPaceOfEmptying(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return objects.PatchTime.Add(-d) }
 	closed := func(name string, since time.Time) *corev1.Node {
@@ -51,8 +51,8 @@ func TestPaceOfEmptying(t *testing.T) {
 	}
 }
 
-// TestEmptying follows a node from its turn to its taint: which nodes are being emptied, which are
-// queued, what the pool shows, and that permissions are used once.
+// TestEmptying follows a node from its turn to its taint. It checks which nodes are being emptied,
+// which nodes are queued, the pool's snapshot, and that each permission is used only once.
 func TestEmptying(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").TaintWithinBudgets("out", "").Obj())
@@ -133,8 +133,8 @@ func TestEmptying(t *testing.T) {
 	}
 }
 
-// TestEmptiedIsForgotten checks that a look at the pods of a node counts only for the taints that it
-// was about.
+// TestEmptiedIsForgotten checks that a node that was emptied for a taint must be emptied again for
+// another taint of a later spec.
 func TestEmptiedIsForgotten(t *testing.T) {
 	f := NewCluster()
 	pool := objects.Pool("a").TaintWithinBudgets("out", "").Obj()

@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// AllowEvictions permits the pool to add its NoExecute taints to the named nodes, or to close them
-// for these taints. emptied is the set of nodes on which no pod is affected, so that they need not
-// be closed first.
+// AllowEvictions permits the pool to add its NoExecute taints to the named nodes, or to close the
+// nodes for these taints. emptied is the set of nodes without affected pods, which need not be
+// closed first.
 func (c *Cluster) AllowEvictions(pool string, names []string, emptied sets.Set[string], now time.Time) Dirty {
 	return c.change(func(g *graph) {
 		p := g.pools[pool]
@@ -31,8 +31,8 @@ func (c *Cluster) AllowEvictions(pool string, names []string, emptied sets.Set[s
 	})
 }
 
-// WithdrawEvictions revokes all pools' permissions to add NoExecute taints to a node and to close it
-// for them, so that the node has to wait again.
+// WithdrawEvictions revokes all pools' permissions to add NoExecute taints to a node and to close
+// it, so that the node must wait again.
 func (c *Cluster) WithdrawEvictions(name string) Dirty {
 	return c.change(func(g *graph) { withdraw(g, name) })
 }

@@ -34,8 +34,8 @@ type graph struct {
 	owners ownerIndex
 	// formerKeys holds the keys that pools managed in the past but no longer manage.
 	formerKeys formerKeys
-	// tainted maps each node to the time at which it last got a NoExecute taint of a pool, or was
-	// closed for such a taint. Entries older than the maximum eviction duration are dropped when
+	// tainted maps each node to the time at which a pool last added a NoExecute taint to it, or
+	// closed it for such a taint. Entries older than the maximum eviction duration are dropped when
 	// they are read.
 	tainted map[string]time.Time
 	// journal records which nodes join and leave pools.
@@ -72,7 +72,7 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	p.object = object
 	if old == nil || old.Generation != object.Generation {
 		g.roomChanges++         // The result of a headroom evaluation is valid for a single generation.
-		p.turns.emptied.Clear() // So is the look at the pods that the taints would delete.
+		p.turns.emptied.Clear() // Nodes were emptied for the taints of a single generation, too.
 	}
 	if old == nil || old.Generation != object.Generation || old.DeletionTimestamp.IsZero() != object.DeletionTimestamp.IsZero() {
 		g.dirty.Edited.Insert(name)

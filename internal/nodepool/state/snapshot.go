@@ -49,9 +49,9 @@ type PoolSnapshot struct {
 	// Outdated is the number of members that do not match the pool's spec yet. EvictionPending is
 	// the number of these members that wait for a NoExecute taint.
 	Outdated, EvictionPending int
-	// Emptying is the number of these members that are being emptied within budgets, and Blocked
-	// the number of those that no pod leaves. LongestBlocked describes the member that has been
-	// blocked for longest.
+	// Emptying is the number of members that are being emptied within budgets, and Blocked is the
+	// number of blocked members among them. LongestBlocked describes the member that has been
+	// blocked for the longest time.
 	Emptying, Blocked int
 	LongestBlocked    *tidekeeperv1.BlockedNode
 	// HeldBackBy describes the freeze that holds back the members counted in EvictionPending. It is

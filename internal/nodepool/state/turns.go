@@ -12,15 +12,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// turns tracks the members of a pool that lack a NoExecute taint of its spec. A member whose turn
-// it is may get the taint, or may be closed for it. Only a limited number of members have their turn
-// at the same time.
+// turns tracks the members of a pool that lack a NoExecute taint of its spec. A member gets the
+// taint, or is closed for it, only at its turn. Only a limited number of members have their turn at
+// the same time.
 type turns struct {
 	// pending is the set of members that wait for their turn. allowed maps the members whose turn
-	// it is to the time at which they got it.
+	// it is to the time at which the turn began.
 	pending sets.Set[string]
 	allowed map[string]time.Time
-	// emptied is the set of members that may get the taints for which they were to be emptied.
+	// emptied is the set of members that have been emptied and may get the taints.
 	emptied sets.Set[string]
 	// failing is the set of members that lost their turn because their last write failed, for any
 	// reason.
@@ -31,8 +31,8 @@ func newTurns() turns {
 	return turns{pending: sets.New[string](), allowed: map[string]time.Time{}, emptied: sets.New[string](), failing: sets.New[string]()}
 }
 
-// allow gives a waiting node its turn. emptied is true if no pod on the node is affected. It reports
-// whether the node was waiting.
+// allow begins the turn of a waiting node, and reports whether the node was waiting. emptied is
+// true if the taints affect no pod on the node.
 func (t *turns) allow(node string, emptied bool, now time.Time) bool {
 	if !t.pending.Has(node) {
 		return false
@@ -63,8 +63,8 @@ func (t *turns) fail(node string) bool {
 	return true
 }
 
-// planned ends the turn of a node that has got the taint, was closed for it, or no longer needs it.
-// If the taint has to be added again later, the node has to wait for another turn.
+// planned ends the turn of a node that got the taint, was closed for it, or no longer needs it. If
+// the taint must be added again later, the node has to wait for another turn.
 func (t *turns) planned(pool, node string, before, now *plan.Summary) {
 	if slices.Contains(now.Evicting, pool) {
 		return

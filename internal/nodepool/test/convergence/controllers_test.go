@@ -35,8 +35,9 @@ func (w *world) allWork() []work {
 	return all
 }
 
-// permissions are what the pools may do with a node, apart from what is in the objects: it is the
-// node's turn, and no pod is left that a NoExecute taint would delete.
+// permissions holds a pool's permissions for a node that are not stored in objects: mayEvict is
+// true if it is the node's turn, and emptied is true if NoExecute taints would delete no pod on the
+// node.
 type permissions struct{ mayEvict, emptied bool }
 
 // drawPermissions returns random permissions.
@@ -145,8 +146,8 @@ func (w *world) doNode(t *rapid.T, node *corev1.Node, may permissions) bool {
 	return true
 }
 
-// checkTurn checks that a NoExecute taint of the pool may be put on the node: at its turn, or once it
-// was closed and has been emptied.
+// checkTurn checks that the pool may add a NoExecute taint to the node, because it is the node's
+// turn, or because the node was closed and has been emptied.
 func checkTurn(t *rapid.T, pool *tidekeeperv1.NodePool, node *corev1.Node, s setting.Key, may permissions) {
 	i := slices.IndexFunc(pool.Spec.Taints, func(taint tidekeeperv1.Taint) bool { return setting.TaintKey(taint.Key, taint.Effect) == s })
 	if pool.Spec.Taints[i].Eviction != tidekeeperv1.TaintEvictionWithinBudgets {

@@ -81,8 +81,8 @@ func (m *NodeBuilder) Owned(pool string, s setting.Key, value string) *NodeBuild
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.Text(ownership.ParseClosed(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])))
 }
 
-// Closed adds an entry to the node's ownership annotation which records that the pool has closed the
-// node for its NoExecute taint with the given key. It adds no taint.
+// Closed adds an entry to the node's ownership annotation with the time at which the pool closed
+// the node for its NoExecute taint with the given key. It adds no taint.
 func (m *NodeBuilder) Closed(pool, key string, since time.Time) *NodeBuilder {
 	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
 	if err != nil {
@@ -267,8 +267,8 @@ func (m *PoolBuilder) Evictor() plan.PoolOnNode {
 	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true, TurnAt: PatchTime}
 }
 
-// Emptied returns the pool as a PoolOnNode for a member node on which no pod is left that the pool's
-// NoExecute taints with the eviction WithinBudgets would delete.
+// Emptied returns the pool as a PoolOnNode for a member node on which the pool's NoExecute taints
+// with the eviction WithinBudgets would delete no pod.
 func (m *PoolBuilder) Emptied() plan.PoolOnNode {
 	return plan.PoolOnNode{Pool: m.Obj(), Member: true, Emptied: true}
 }
