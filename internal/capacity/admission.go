@@ -17,15 +17,15 @@ type admission struct {
 	lost    []*node
 }
 
-// change is a pod that a counter counted on a node, or stopped to count.
+// change is the addition of a pod to a counter, or the removal of a pod from it.
 type change struct {
 	pod  pod
 	node *node
 	by   int
 }
 
-// newAdmission returns an admission for the placement of homeless pods after the loss of nodes. It
-// is nil if there are no constraints between the pods and other pods.
+// newAdmission returns an admission for placing the homeless pods of lost nodes. It is nil if there
+// are no constraints between these pods and other pods.
 func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	needed := sets.New[*counter]()
 	constrained := false
@@ -61,7 +61,7 @@ func (a *admission) admits(p pod, n *node) bool {
 	return rules.refusal(n, append(used, a.ports[n]...)) == ""
 }
 
-// place counts a pod on its new node.
+// place adds a pod to the counters of its new node.
 func (a *admission) place(p pod, n *node) {
 	if a == nil {
 		return

@@ -118,8 +118,8 @@ func TestFitBetweenPods(t *testing.T) {
 	}
 }
 
-// TestFitInPartOfACluster checks that nodes outside of the group count for a spread, although they
-// take no copies.
+// TestFitInPartOfACluster checks that nodes outside the group count towards the skew of a topology
+// spread constraint, although no copies are placed on them.
 func TestFitInPartOfACluster(t *testing.T) {
 	list, _ := zoned("a", "a", "b")
 	pod := spreads(withApp(aPod("web", "", "", "", "cpu", "1"), "web"), 1, corev1.LabelTopologyZone, "web")
@@ -134,7 +134,8 @@ func TestFitInPartOfACluster(t *testing.T) {
 	}
 }
 
-// TestLossBetweenPods checks that pods of a lost node are placed by the constraints between pods.
+// TestLossBetweenPods checks that pods of a lost node are placed according to the constraints
+// between pods.
 func TestLossBetweenPods(t *testing.T) {
 	const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname
 	pod := func(k int, app, node string) corev1.Pod {
@@ -144,7 +145,7 @@ func TestLossBetweenPods(t *testing.T) {
 		name    string
 		zones   []string
 		running []corev1.Pod
-		want    int // pods without place after the loss of the first node
+		want    int // number of pods without a place after the loss of the first node
 	}{
 		{"one for each node, and a node is free", []string{"a", "a", "b"}, []corev1.Pod{avoids(pod(0, "web", "a-0"), host, "web"), avoids(pod(1, "web", "a-1"), host, "web")}, 0},
 		{"one for each node, and no node is free", []string{"a", "a"}, []corev1.Pod{avoids(pod(0, "web", "a-0"), host, "web"), avoids(pod(1, "web", "a-1"), host, "web")}, 1},
@@ -165,7 +166,7 @@ func TestLossBetweenPods(t *testing.T) {
 	} {
 		list, names := zoned(tc.zones...)
 		c := newCluster(list, tc.running)
-		for range 2 { // The first answer must not change the second.
+		for range 2 { // The first computation must not affect the second.
 			if l := c.Lose(names[:1], nil); l.Homeless() != tc.want || len(l.AtMost) > 0 {
 				t.Errorf("%s: %+v, want %d without place", tc.name, l, tc.want)
 			}
@@ -206,7 +207,7 @@ func admittedByRecount(pod *corev1.Pod, node *corev1.Node, nodes []*corev1.Node,
 			return false
 		}
 	}
-	// Only nodes with the keys of all constraints count.
+	// Only nodes with the topology keys of all constraints count.
 	counted := func(n *corev1.Node) bool {
 		return !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 			_, has := n.Labels[c.TopologyKey]
@@ -241,9 +242,9 @@ func admittedByRecount(pod *corev1.Pod, node *corev1.Node, nodes []*corev1.Node,
 	return true
 }
 
-// TestPlacementsKeepConstraints checks in random clusters that each placement after a loss keeps
-// the constraints between pods, which are evaluated by counting all pods again, and that a pod is
-// left over only if no node admits it.
+// TestPlacementsKeepConstraints checks in random clusters that each placement after a loss
+// satisfies the constraints between pods, which the test evaluates by counting all pods again, and
+// that a pod stays without a place only if no node admits it.
 func TestPlacementsKeepConstraints(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		list, names := zoned(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a", "b", "c", "-"}), 2, 6).Draw(r, "zones")...)
@@ -294,7 +295,8 @@ func TestPlacementsKeepConstraints(t *testing.T) {
 			r.Fatalf("%d of %d pods are placed, and %d have no place", moved, first.Pods, first.Homeless())
 		}
 		if first.Homeless() > 0 && len(first.WithoutPlace) == 1 {
-			// No other workload was placed after the last pod of this one if it is the only one.
+			// If there is only one workload, no pod of another workload was placed after its last
+			// pod.
 			stays := map[string]bool{}
 			for _, p := range placed {
 				stays[p.pod.Name] = true

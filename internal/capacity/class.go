@@ -21,11 +21,11 @@ type class struct {
 	// example is an arbitrary pod of the class.
 	example *corev1.Pod
 	// rules holds the constraints between pods of the class and other pods; nil if there are none.
-	// It is set by classes.rulesOf, once ruled is true.
+	// It is valid once ruled is true, which classes.rulesOf sets.
 	rules *rules
 	ruled bool
-	// terms holds the anti-affinity terms of pods of the class. It is set by class.carries, once
-	// parsed is true.
+	// terms holds the anti-affinity terms of pods of the class. It is valid once parsed is true,
+	// which class.carries sets.
 	terms   []term
 	parsed  bool
 	request vector

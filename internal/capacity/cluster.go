@@ -95,8 +95,8 @@ func newNodes(list []*corev1.Node) *Cluster {
 }
 
 // Add adds `count` copies of the example pod to a node. It does nothing if the node does not exist.
-// Pods added with the same example share a class. It must not be called after a question about room,
-// as the answers to some questions are cached.
+// Pods added with the same example share a class. It must not be called after a computation of free
+// room, because some results are cached.
 func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amount, count int) {
 	n, known := c.byName[node]
 	if !known {

@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// room is the number of copies of a pod that fit on a node by itself, and the resource or constraint
-// that limits the number.
+// room is the number of copies of a pod that fit on a single node, and the resource or constraint
+// that limits this number.
 type room struct {
 	node   *node
 	copies int64
 	limit  string
 }
 
-// rooms holds the nodes of a group that can accept copies of a pod.
+// rooms holds the room on each node of a group that accepts copies of a pod.
 type rooms []room
 
-// byDomain returns the sums of the rooms in each domain of a topology key. Nodes without the key are
-// left out.
+// byDomain returns the total room in each domain of a topology key. Nodes without the key are
+// omitted.
 func (r rooms) byDomain(key string) map[string]int64 {
 	sums := map[string]int64{}
 	for _, room := range r {
@@ -31,16 +31,16 @@ func (r rooms) byDomain(key string) map[string]int64 {
 	return sums
 }
 
-// sharedLimit limits the number of copies on the nodes of each topology domain together.
+// sharedLimit limits the total number of copies on the nodes of a topology domain.
 type sharedLimit struct {
 	name, key string
-	// perNode is true if each node is a domain of its own.
+	// perNode is true if each node forms a separate topology domain.
 	perNode bool
-	// most returns the number of further copies that end up in each domain, for the given sums of
-	// rooms. certain is false if the number depends on the scheduler's choices.
+	// most returns the number of further copies that end up in each domain, given the total room in
+	// each domain. certain is false if the number depends on the scheduler's choices.
 	most func(sums map[string]int64) (copies map[string]int64, certain bool)
-	// floor returns the number of copies that a domain takes at least, whatever the other
-	// constraints are; nil if that is not known.
+	// floor returns the minimum number of copies that a domain accepts, whatever the other
+	// constraints are. It is nil if the minimum is unknown.
 	floor func(domain string) int64
 }
 
@@ -79,8 +79,8 @@ func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// oneDomain allows copies in the domain with the most room. The scheduler may begin in another
-// domain, so the number is certain only if all domains with room have the same.
+// oneDomain allows copies only in the domain with the most room. The scheduler may choose another
+// domain, so the number is certain only if all domains with room have equal room.
 func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 	best, certain := "", true
 	for domain, room := range sums {
@@ -94,9 +94,9 @@ func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 	return map[string]int64{best: sums[best]}, certain
 }
 
-// most implements [sharedLimit.most]. Copies are placed until no domain takes another one. The
-// domain with the fewest pods always takes one while it has room, so at the end it is full, and
-// every other domain is full or has maxSkew more. That holds whatever the order of the placements.
+// most implements [sharedLimit.most]. Copies are placed until no domain accepts another copy. The
+// domain with the fewest pods always accepts a copy while it has room, so at the end it is full,
+// and every other domain is full or has maxSkew more pods. This holds for any order of placements.
 func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	least, count := int64(math.MaxInt64), 0
 	for domain, nodes := range s.domains.nodes {
@@ -115,17 +115,18 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// floor implements [sharedLimit.floor]: the smallest number of pods in a domain never falls while
-// copies are placed.
+// floor implements [sharedLimit.floor]: the smallest number of pods in a domain never decreases
+// while copies are placed.
 func (s *spreadRule) floor(domain string) int64 {
 	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.pods[domain]))
 }
 
-// limited is the result of applying a shared limit to the rooms of a group of nodes.
+// limited is the result of applying a shared limit to the room on a group of nodes.
 type limited struct {
 	sharedLimit
 	total int64
-	// sums holds the rooms of each domain, and copies the number of copies that it takes.
+	// sums maps each domain to its total room, and copies maps it to the number of copies that it
+	// accepts.
 	sums, copies map[string]int64
 	certain      bool
 }
@@ -145,8 +146,8 @@ func (r rooms) apply(limit sharedLimit) limited {
 	return l
 }
 
-// of returns the number of copies that the node's domain takes, and whether that is fewer than its
-// nodes have room for. A node in no domain is not limited.
+// of returns the number of copies that the node's domain accepts, and whether that is less than the
+// room on its nodes. A node in no domain is not limited.
 func (l *limited) of(n *node) (copies int64, fewer bool) {
 	domain, has := n.object.Labels[l.key]
 	if !has {
@@ -155,8 +156,8 @@ func (l *limited) of(n *node) (copies int64, fewer bool) {
 	return l.copies[domain], l.copies[domain] < l.sums[domain]
 }
 
-// applyAll applies limits to the rooms, and returns the result for the strictest limit. uncertain
-// names the constraints because of which the total is an upper bound.
+// applyAll applies the limits to the room on each node, and returns the result for the strictest
+// limit. uncertain names the constraints that make the total only an upper bound.
 func (r rooms) applyAll(limits []sharedLimit) (best limited, uncertain []string) {
 	for i, limit := range limits {
 		if l := r.apply(limit); i == 0 || l.total < best.total {
@@ -184,8 +185,8 @@ func (r rooms) applyAll(limits []sharedLimit) (best limited, uncertain []string)
 	return best, uncertain
 }
 
-// nested returns the only limit whose domains have several nodes, and the other limits, if their
-// number of copies on a node has a known floor.
+// nested returns the only limit whose domains have several nodes, and the other limits, if the
+// minimum number of copies that they allow on a node is known.
 func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bool) {
 	found := 0
 	for _, limit := range limits {
@@ -202,8 +203,8 @@ func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bo
 	return main, bounds, found == 1
 }
 
-// capped returns the rooms, limited on each node by the floors of the given limits, or by their most
-// copies.
+// capped returns the room on each node, reduced to the floors of the given limits or, if `most` is
+// set, to the maximum numbers of copies that they allow.
 func (r rooms) capped(limits []sharedLimit, most bool) rooms {
 	result := slices.Clone(r)
 	for _, limit := range limits {

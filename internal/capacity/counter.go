@@ -15,7 +15,7 @@ type counter struct {
 	key string
 	// selects reports whether a pod is counted.
 	selects func(p pod) bool
-	// on reports whether a node is part of its domain; nil if each node with the label is.
+	// on reports whether a node belongs to its domain; nil if each node with the label does.
 	on    func(n *corev1.Node) bool
 	pods  map[string]int
 	total int
@@ -28,11 +28,11 @@ type counter struct {
 type domains struct {
 	// nodes is the number of nodes by domain.
 	nodes map[string]int
-	// levels is the number of domains by their number of pods.
+	// levels maps each number of pods to the number of domains with that many pods.
 	levels map[int]int
 }
 
-// domain returns the domain of a node. It is false for a node that is part of no domain.
+// domain returns the domain of a node. It returns false if the node belongs to no domain.
 func (c *counter) domain(n *node) (string, bool) {
 	domain, has := n.object.Labels[c.key]
 	return domain, has && (c.on == nil || c.on(n.object))
@@ -56,8 +56,8 @@ func (c *counter) add(p pod, n *node, by int) {
 	}
 }
 
-// addNode adds `by` to the number of nodes of the node's domain. A domain without nodes does not
-// count for the smallest number of pods.
+// addNode adds `by` to the number of nodes in the node's domain. Domains without nodes are ignored
+// when the smallest number of pods is determined.
 func (c *counter) addNode(n *node, by int) {
 	domain, is := c.domain(n)
 	if !is || c.domains == nil {

@@ -94,7 +94,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	return f
 }
 
-// share completes a Fit by the limits that the nodes share, such as topology spread constraints.
+// share applies the limits that nodes share, such as topology spread constraints, to a Fit.
 func (f *Fit) share(free rooms, limits []sharedLimit, refusals map[Count]int) {
 	by := map[Count]int{}
 	defer func() { f.LimitedBy = counts(by) }()
@@ -122,8 +122,9 @@ func (f *Fit) share(free rooms, limits []sharedLimit, refusals map[Count]int) {
 	}
 }
 
-// takenElsewhere reports whether a node outside of the group accepts a pod of the class. If the pod
-// starts a group of pods with affinity to each other, the group may then end up there.
+// takenElsewhere reports whether a node outside the group accepts a pod of the class. If the pod is
+// the first of several pods with affinity to each other, all of them may then be placed outside the
+// group.
 func (m *Members) takenElsewhere(of *class, rules *rules) bool {
 	mine := sets.New(m.nodes...)
 	return slices.ContainsFunc(m.classes.relations.nodes, func(n *node) bool {

@@ -39,8 +39,8 @@ func newPlacement(list []*node) *placement {
 func (p *placement) place(homeless []pod, gone sets.Set[*node], between *admission) (rest []pod) {
 	var used []int
 	// Placements only reduce the free resources, so the search for the next pod of a class
-	// continues at the node where the last search ended. Constraints between pods can admit a node
-	// later that they do not admit now.
+	// continues at the node where the last search ended. For pods with constraints between pods, it
+	// starts again, because such constraints can admit a node later that they do not admit now.
 	next := map[*class]int{}
 	for _, h := range homeless {
 		n, k := p.firstFit(h.class, next[h.class], func(n *node) bool { return !gone.Has(n) && between.admits(h, n) })

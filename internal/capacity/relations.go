@@ -19,15 +19,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// relations answers questions about the running pods that constraints between pods depend on. Its
-// fields are filled when they are first needed, because most pods have no such constraints.
+// relations indexes the running pods that constraints between pods depend on. Its fields are filled
+// when they are first needed, because most pods have no such constraints.
 type relations struct {
 	nodes []*node
 	// byNamespace contains the running pods by namespace.
 	byNamespace map[string][]pod
 	// carried contains the distinct anti-affinity terms of running pods, by term.text.
 	carried map[string]*carried
-	// unique caches whether no two nodes have the same value of a topology key.
+	// unique caches, for each topology key, whether all of its values differ between nodes.
 	unique map[string]bool
 	// counters caches the counters of classes of running pods.
 	counters map[string]*counter
@@ -87,7 +87,8 @@ func (r *relations) terms() map[string]*carried {
 	return r.carried
 }
 
-// isUnique reports whether no two nodes have the same value of a topology key, as for the host name.
+// isUnique reports whether no two nodes have the same value of a topology key, such as the host
+// name.
 func (r *relations) isUnique(key string) bool {
 	unique, known := r.unique[key]
 	if !known {
@@ -103,8 +104,8 @@ func (r *relations) isUnique(key string) bool {
 	return unique
 }
 
-// counter returns the counter with the given name, and counts the running pods if it is new. The
-// name must identify the selected pods and nodes.
+// counter returns the counter with the given name. If it is new, it first counts the running pods.
+// The name must uniquely identify the selection of pods and nodes.
 func (r *relations) counter(name string, t *term, created counter) *counter {
 	if known := r.counters[name]; known != nil {
 		return known
@@ -186,8 +187,8 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 	return rule, complete
 }
 
-// refusal returns the constraint between pods that keeps all copies of a pod with the given rules
-// from the node, or "" if there is none.
+// refusal returns the constraint between pods that rejects all copies of a pod with the given rules
+// on the node, or "" if there is none.
 func (r *relations) refusal(of *rules, n *node) string {
 	if of == nil {
 		return ""

@@ -21,25 +21,26 @@ const (
 // rules holds the constraints between a pod and the other pods of the cluster.
 type rules struct {
 	ports []hostPort
-	// affinity has a counter for each affinity term, of the pods that all terms select.
+	// affinity has a counter for each affinity term, which counts the pods that all terms select.
 	affinity []*counter
-	// alone is true if the pod may be placed although no pod matches its affinity, because it matches
-	// itself.
+	// alone is true if the pod may be placed although no pod matches its affinity terms, because
+	// the pod matches them itself.
 	alone bool
 	anti  []antiRule
-	// repelled counts the pods with anti-affinity to the pod, for each distinct term.
+	// repelled has a counter for each distinct anti-affinity term that selects the pod, which
+	// counts the pods with the term.
 	repelled []*counter
 	spreads  []spreadRule
-	// unevaluated lists the constraints that are evaluated only in part.
+	// unevaluated lists the constraints that are only partly evaluated.
 	unevaluated []string
 }
 
 // antiRule is an anti-affinity term of a pod.
 type antiRule struct {
 	*counter
-	// self is true if the pod matches its own term, so that a domain takes a single copy.
+	// self is true if the pod matches its own term, so that a domain accepts only a single copy.
 	self bool
-	// perNode is true if each node is a domain of its own.
+	// perNode is true if each node forms a separate topology domain.
 	perNode bool
 }
 
@@ -47,11 +48,11 @@ type antiRule struct {
 type spreadRule struct {
 	*counter
 	maxSkew, minDomains int
-	// self is 1 if the pod matches its own constraint.
+	// self is 1 if the pod matches its own constraint, and 0 otherwise.
 	self int
-	// grows is true if a placed copy counts for the next one.
+	// grows is true if placed copies count towards the skew of the next copy.
 	grows bool
-	// perNode is true if each node is a domain of its own.
+	// perNode is true if each node forms a separate topology domain.
 	perNode bool
 }
 
@@ -73,7 +74,7 @@ func (r *relations) addAffinity(to *rules, example *corev1.Pod) {
 	complete := !slices.ContainsFunc(terms, func(t term) bool { return !t.complete })
 	to.addUnevaluated(podAffinity, complete)
 	if !complete {
-		return // A term that selects too many pods would admit too few nodes if it selected none.
+		return // Such a term selects too many pods: if it really selects none, it would admit too few nodes.
 	}
 	to.alone = allMatch(terms, example)
 	name := "affinity"
@@ -100,7 +101,7 @@ func (r *relations) addAntiAffinity(to *rules, example *corev1.Pod) {
 
 func (r *relations) addRepelled(to *rules, example *corev1.Pod) {
 	if example.Namespace == "" {
-		return // A pod given by amounts has neither a namespace nor labels.
+		return // A pod that the user describes only by resource amounts has neither a namespace nor labels.
 	}
 	for _, t := range r.terms() {
 		switch {
@@ -151,7 +152,7 @@ func (r *rules) counters() []*counter {
 	return list
 }
 
-// refusal returns the constraint that keeps the pod from the node, or "" if there is none. used
+// refusal returns the constraint that rejects the pod on the node, or "" if there is none. used
 // lists the host ports in use on the node.
 func (r *rules) refusal(n *node, used []hostPort) string {
 	if why := r.lasting(n, used); why != "" {
@@ -163,8 +164,8 @@ func (r *rules) refusal(n *node, used []hostPort) string {
 	return ""
 }
 
-// lasting is like [rules.refusal], but leaves out constraints that may admit the node after other
-// copies of the pod have been placed.
+// lasting is like [rules.refusal], but omits constraints that may admit the node once other copies
+// of the pod have been placed.
 func (r *rules) lasting(n *node, used []hostPort) string {
 	switch {
 	case conflict(r.ports, used):
@@ -193,13 +194,13 @@ func (r *rules) attracts(n *node) bool {
 	return matched || r.startsGroup()
 }
 
-// startsGroup reports whether the pod has affinity to pods like itself, and there are none yet. The
-// first pod may then be placed anywhere.
+// startsGroup reports whether the pod has affinity to pods like itself, and no such pod exists yet.
+// The first of these pods may be placed on any node.
 func (r *rules) startsGroup() bool {
 	return len(r.affinity) > 0 && r.alone && !slices.ContainsFunc(r.affinity, func(c *counter) bool { return c.total > 0 })
 }
 
-// admits reports whether a pod on the node would keep the skew.
+// admits reports whether placing the pod on the node keeps the skew within maxSkew.
 func (s *spreadRule) admits(n *node) bool {
 	return s.has(n) && s.at(n)+s.self-s.domains.least(s.minDomains) <= s.maxSkew
 }
@@ -210,7 +211,7 @@ func (s *spreadRule) has(n *node) bool {
 	return has
 }
 
-// single returns the rule because of which the node takes at most one copy; "" if there is none.
+// single returns the rule that limits the node to at most one copy; "" if there is none.
 func (r *rules) single(n *node) string {
 	switch {
 	case r == nil:

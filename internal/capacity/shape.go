@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// Shape holds the constraints, other than requests and constraints between pods, that restrict the
-// nodes on which a pod can run.
+// Shape holds the constraints that restrict the nodes on which a pod can run, except for resource
+// requests and constraints between pods.
 type Shape struct {
 	spec *corev1.PodSpec
 	// required holds the pod's required node affinity and node selector, or nil if the pod has

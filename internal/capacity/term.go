@@ -23,9 +23,9 @@ type term struct {
 	// namespaces contains the namespaces of the selected pods; nil for all namespaces.
 	namespaces sets.Set[string]
 	// complete is false if the term depends on labels of namespaces, which a Cluster does not know,
-	// or on a label that the pod does not have yet, such as the pod-template-hash of a pod template.
-	// Such a term is parsed as if all namespaces matched, and as if the label did not matter, so that
-	// it selects too many pods rather than too few.
+	// or on a label that the pod does not have yet, such as the pod-template-hash of a pod
+	// template. Such a term is parsed as if it selected all namespaces, and as if the label did not
+	// matter, so that it selects too many pods rather than too few.
 	complete bool
 	// text is equal for equal terms.
 	text string
@@ -55,8 +55,7 @@ func newTerm(pod *corev1.Pod, t *corev1.PodAffinityTerm) (term, error) {
 	return parsed, nil
 }
 
-// newTerms parses the terms of a pod. Invalid terms, which the API server does not accept, are left
-// out.
+// newTerms parses the terms of a pod. Terms that the API server would reject are omitted.
 func newTerms(pod *corev1.Pod, list []corev1.PodAffinityTerm) (terms []term) {
 	for i := range list {
 		if t, err := newTerm(pod, &list[i]); err == nil {

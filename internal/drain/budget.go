@@ -67,9 +67,8 @@ func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 	}
 }
 
-// refusalBy returns the blocker of a pod that is selected by a single PodDisruptionBudget, or nil
-// if the PodDisruptionBudget allows the eviction. isReady is true if the pod's condition Ready is
-// True.
+// refusalBy returns the blocker of a pod that a single PodDisruptionBudget selects, or nil if the
+// PodDisruptionBudget allows the eviction. isReady is true if the pod's condition Ready is True.
 func refusalBy(budget *policyv1.PodDisruptionBudget, isReady bool) *Blocker {
 	s := &budget.Status
 	if !isReady {

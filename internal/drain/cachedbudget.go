@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CachedBudget replaces a PodDisruptionBudget in a cache. It holds only the fields that decide
-// whether the budget allows evictions, in some hundred bytes.
+// CachedBudget replaces a PodDisruptionBudget in a cache. It takes a few hundred bytes, because it
+// holds only the fields that determine whether the budget allows evictions.
 type CachedBudget struct {
 	Namespace, Name string
 	version         string
@@ -30,12 +30,13 @@ type CachedBudget struct {
 	allowed, healthy, desired, expected int32
 }
 
-// Bounds of a cached label selector. Users decide how large a selector is. A PodDisruptionBudget
-// with a larger selector is not evaluated.
+// Bounds of a cached label selector, because users may create selectors of any size. A
+// PodDisruptionBudget with a larger selector is not evaluated.
 const (
 	// mostSelector is the maximum size of a selector in bytes.
 	mostSelector = 2048
-	// mostRequirements is the maximum number of its requirements, together with their values.
+	// mostRequirements is the maximum number of requirements in a selector plus the number of their
+	// values.
 	mostRequirements = 64
 )
 
@@ -73,7 +74,7 @@ func CachedBudgetOf(in any) (*CachedBudget, error) {
 	return b, nil
 }
 
-// requirementsOf returns the number of a selector's requirements and their values.
+// requirementsOf returns the number of requirements in a selector plus the number of their values.
 func requirementsOf(s *metav1.LabelSelector) int {
 	n := len(s.MatchLabels) + len(s.MatchExpressions)
 	for i := range s.MatchExpressions {

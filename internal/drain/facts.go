@@ -14,16 +14,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Facts holds the fields of a pod that decide, besides its owner, phase, readiness and deletion
-// time, whether the pod blocks a drain. It is meant for caches of many pods: it takes eight bytes,
-// and pods with equal fields can share the rest, which has at most [MostLabels] times 12 bytes plus
-// one.
+// Facts holds the fields of a pod that, together with its owner, phase, readiness and deletion
+// time, determine whether the pod blocks a drain. It is meant for caches of many pods: it takes
+// eight bytes, and points to at most 12 bytes for each of [MostLabels] labels plus one byte, which
+// pods with equal fields can share.
 //
 // Labels are kept as hashes. That suffices to evaluate a label selector, which compares keys and
 // values for equality only. The zero Facts means that nothing is known about the pod.
 type Facts struct{ text *string }
 
-// flags are the fields of a pod in [Facts] that are not labels.
+// flags is a bit set of the fields in [Facts] that are not labels.
 type flags byte
 
 const (
@@ -33,24 +33,24 @@ const (
 	localData
 	// longGrace means that the pod's termination grace period is longer than MostGrace.
 	longGrace
-	// finalizer means that the pod has a finalizer. The finalizer with which the Job controller
-	// tracks pods is jobFinalizer instead.
+	// finalizer means that the pod has a finalizer other than the finalizer with which the Job
+	// controller tracks pods, for which jobFinalizer is set instead.
 	finalizer
 	jobFinalizer
 	// labelsUnknown means that the pod has more than MostLabels labels, none of which is kept.
 	labelsUnknown
 )
 
-// MostLabels is the largest number of labels of a pod that are kept. Users decide how many labels
-// an object has, so that a limit is needed.
+// MostLabels is the maximum number of labels of a pod that are kept. It is a limit because users
+// may add any number of labels.
 const MostLabels = 64
 
-// podLabels lists the keys of labels that differ between the pods of a workload. They are not
-// kept, because then no two pods of a StatefulSet could share their facts. A PodDisruptionBudget
-// that selects by them is not evaluated.
+// podLabels lists the keys of labels that differ between the pods of a workload. These labels are
+// not kept, because otherwise the pods of a StatefulSet could not share their facts. A
+// PodDisruptionBudget that selects pods by such a label is not evaluated.
 var podLabels = []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", batchv1.JobCompletionIndexAnnotation}
 
-// label is a label as hashes: of its key, and of its key and value.
+// label holds the hash of a label's key, and the hash of its key and value.
 type label struct {
 	key  uint32
 	pair uint64
@@ -62,8 +62,8 @@ const labelSize = 4 + 8
 // Hasher hashes labels. Hashes of different Hashers cannot be compared.
 type Hasher struct{ seed maphash.Seed }
 
-// NewHasher returns a Hasher. The seed should be random, so that no one can find labels with equal
-// hashes.
+// NewHasher returns a Hasher. The seed should be random, so that no user can construct labels with
+// equal hashes.
 func NewHasher(seed maphash.Seed) *Hasher { return &Hasher{seed} }
 
 // hash returns the hashes of a label.
@@ -72,13 +72,13 @@ func (h *Hasher) hash(key, value []byte) label {
 	of.SetSeed(h.seed)
 	_, _ = of.Write(key)
 	hashed := label{key: uint32(of.Sum64())}
-	_ = of.WriteByte(0) // No key of a label contains a zero byte.
+	_ = of.WriteByte(0) // Label keys cannot contain a zero byte.
 	_, _ = of.Write(value)
 	hashed.pair = of.Sum64()
 	return hashed
 }
 
-// Builder collects the fields of a pod for its [Facts]. It can be reused, to save allocations.
+// Builder collects the fields of a pod for its [Facts]. It can be reused, which saves allocations.
 type Builder struct {
 	hasher *Hasher
 	flags  flags
@@ -129,8 +129,8 @@ func (b *Builder) EmptyDir() { b.flags |= localData }
 func (b *Builder) Static() { b.flags |= static }
 
 // Facts returns the facts about a pod with the collected fields. If one of `known` has the same
-// fields, it is returned, to save memory. Facts returns false if a label was added twice, in which
-// case the facts depend on which of the two counts.
+// fields, it is returned, to save memory. Facts returns false if a label key was added twice,
+// because it is unknown which value counts.
 func (b *Builder) Facts(known ...Facts) (Facts, bool) {
 	is, labels := b.flags, b.labels
 	if len(labels) > MostLabels {
@@ -178,15 +178,15 @@ func (h *Hasher) Facts(pod *corev1.Pod) Facts {
 // isLongGrace reports whether a termination grace period in seconds is longer than [MostGrace].
 func isLongGrace(seconds int64) bool { return seconds > int64(MostGrace/time.Second) }
 
-// known reports whether there are facts about the pod.
+// known reports whether f holds facts about a pod.
 func (f Facts) known() bool { return f.text != nil }
 
-// Equal reports whether both are facts about pods with the same fields, hashed by the same Hasher.
+// Equal reports whether the facts are about pods with the same fields, hashed by the same Hasher.
 func (f Facts) Equal(other Facts) bool {
 	return f == other || f.known() && other.known() && *f.text == *other.text
 }
 
-// flags returns the fields that are not labels.
+// flags returns the bit set of the pod's fields that are not labels.
 func (f Facts) flags() flags {
 	if !f.known() {
 		return labelsUnknown

@@ -11,18 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// MostCompared is the largest number of PodDisruptionBudgets with which the labels of a pod are
-// compared. Budgets that require a label that the pod lacks do not count. Users decide how many
-// budgets they create, so that a limit is needed: above it, it is not known which budgets select
-// the pod.
+// MostCompared is the maximum number of PodDisruptionBudgets that are compared with the labels of a
+// pod, not counting budgets that require a label that the pod lacks. It is a limit because users
+// may create any number of budgets. Beyond it, the budgets that select the pod are unknown.
 const MostCompared = 256
 
 // matching finds the PodDisruptionBudgets of a namespace that select a pod.
 type matching struct {
 	budgets []hashedBudget
-	// byPair and byKey map the hash of a label, and of the key of a label, to the budgets that
-	// require it. Each budget is in one place only. others lists the budgets that require no
-	// label.
+	// byPair maps the hash of a label to the budgets that require the label. byKey maps the hash of
+	// a label key to the budgets that require a label with that key. Each budget is stored only
+	// once. others lists the budgets that require no label.
 	byPair map[uint64][]int
 	byKey  map[uint32][]int
 	others []int
@@ -34,11 +33,12 @@ type matching struct {
 type hashedBudget struct {
 	*CachedBudget
 	requirements []hashedRequirement
-	// uncertain is true if the selector also requires a label that is not kept of pods.
+	// uncertain is true if the selector also has a requirement about a label that the facts about
+	// pods do not include.
 	uncertain bool
 }
 
-// hashedRequirement is a requirement of a label selector, with hashes instead of labels.
+// hashedRequirement is a requirement of a label selector, with hashes in place of labels.
 type hashedRequirement struct {
 	operator selection.Operator
 	key      uint32
@@ -48,7 +48,7 @@ type hashedRequirement struct {
 // match is the set of budgets that select a pod.
 type match struct {
 	of []*CachedBudget
-	// uncertain is true if further budgets may select the pod.
+	// uncertain is true if more budgets may select the pod.
 	uncertain bool
 }
 
@@ -77,8 +77,8 @@ func newMatching(h *Hasher, list []*CachedBudget) *matching {
 	return m
 }
 
-// add adds a budget to the label that fewest budgets require, so that as few budgets as possible
-// must be compared with a pod.
+// add stores a budget under the required label that the fewest other budgets require, so that as
+// few budgets as possible must be compared with a pod.
 func (m *matching) add(i int, uses map[uint64]int) {
 	var rarest, exists *hashedRequirement
 	fewest := 0
@@ -107,8 +107,8 @@ func (m *matching) add(i int, uses map[uint64]int) {
 	}
 }
 
-// of returns the budgets that select a pod. The result does not contain all budgets if there are
-// several.
+// of returns the budgets that select a pod. If several budgets select it, the result may be
+// incomplete.
 func (m *matching) of(facts Facts) match {
 	if facts.flags()&labelsUnknown != 0 {
 		return match{uncertain: len(m.budgets) > 0 || m.tooLarge}
@@ -155,7 +155,7 @@ func (h *Hasher) budget(b *CachedBudget) (hashedBudget, bool) {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&of)
 	if err != nil {
-		return hashed, false // The API server ignores such a budget, too.
+		return hashed, false // The API server ignores budgets with such a selector, too.
 	}
 	requirements, selectable := selector.Requirements()
 	for i := range requirements {
@@ -187,7 +187,7 @@ func (b *hashedBudget) selects(has []label) bool {
 	return true
 }
 
-// required returns the labels of which a pod must have one.
+// required returns the hashes of labels, of which a pod must have at least one.
 func (r *hashedRequirement) required() []uint64 {
 	switch r.operator {
 	case selection.In, selection.Equals, selection.DoubleEquals:

@@ -29,8 +29,9 @@ func requires(key string, operator metav1.LabelSelectorOperator, values ...strin
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 }
 
-// TestBeyondBoundsIsUnknown checks that nothing is said to leave of which it is not known which
-// budgets select it, and that what can be known is known.
+// TestBeyondBoundsIsUnknown checks that a pod counts as uncertain, and not as leaving, if it is
+// unknown which budgets select it, and that blockers that do not depend on unknown budgets are
+// still found.
 func TestBeyondBoundsIsUnknown(t *testing.T) {
 	many := map[string]string{}
 	for i := range MostLabels + 1 {
@@ -114,8 +115,9 @@ func TestBeyondBoundsIsUnknown(t *testing.T) {
 	}
 }
 
-// TestFactsAreShared checks that pods with equal fields can share their facts, that facts differ
-// with each field, and that labels that differ between the pods of a workload do not count.
+// TestFactsAreShared checks that pods with equal fields can share their facts, that a difference in
+// any field results in different facts, and that labels that differ between the pods of a workload
+// are ignored.
 func TestFactsAreShared(t *testing.T) {
 	plain := hasher.Facts(aPod("a"))
 	for what, change := range map[string]func(*corev1.Pod){
@@ -166,8 +168,8 @@ func TestFactsAreShared(t *testing.T) {
 	}
 }
 
-// TestCachedBudgetIsBounded checks that a cached budget is small, however large its object is, and
-// that it restores all fields that decide.
+// TestCachedBudgetIsBounded checks that a cached budget is small for a PodDisruptionBudget of any
+// size, and that it restores all fields that a survey depends on.
 func TestCachedBudgetIsBounded(t *testing.T) {
 	b := aBudget("web", 2, 0, alwaysAllow, unseen)
 	b.Annotations = map[string]string{"a": strings.Repeat("x", 200_000)}

@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Patience is the time for which a blocker that often passes by itself must last before it counts
-// as lasting: a budget that allows no disruption, as during each rollout, a pod that is being
-// deleted, and pods without place.
+// Patience is the time for which a blocker must last before it counts as lasting, if it often
+// disappears by itself. Such blockers are budgets that allow no disruption, as during each rollout,
+// pods that are being deleted, and pods without a place.
 const Patience = 5 * time.Minute
 
 // PodKind identifies pods that differ only in name, node and times.
@@ -34,14 +34,15 @@ type CachedPod struct {
 	PodKind
 	Name    string
 	Deleted *metav1.Time
-	// Source returns the pod as the cache has it, with its owner and phase. It is called once for
-	// each kind of pods.
+	// Source returns the pod as stored in the cache, including its owner and phase. It is called
+	// once for each kind of pods.
 	Source interface{ Pod() *corev1.Pod }
 }
 
 // Survey finds the blockers of draining many nodes, each by itself, from a cache of pods and
-// budgets. For a node, it finds the same as [World.Blockers] does, except for volumes. Kinds of pods
-// are evaluated once, so that the cost depends on their number rather than on the number of pods.
+// budgets. For each node, it finds the same blockers as [World.Blockers], except for blockers that
+// depend on volumes. Each kind of pods is evaluated once, so the cost depends on the number of
+// kinds rather than on the number of pods.
 type Survey struct {
 	hasher *Hasher
 	now    time.Time
@@ -64,13 +65,13 @@ type verdict struct {
 	namespace string
 	workload  string // such as Deployment/web; empty for pods without a controller
 	blockers  []Blocker
-	// uncertain is true if it is not known which budgets select the pods.
+	// uncertain is true if the budgets that select the pods are unknown.
 	uncertain bool
 }
 
-// NewSurvey returns a Survey at the given time. The facts about the pods must be from the given
-// Hasher. history is the History of the previous survey, or nil for the first survey, which counts
-// blockers without a known start as lasting.
+// NewSurvey returns a Survey at the given time. The facts about the pods must come from the given
+// Hasher. history is the History of the previous survey. It is nil for the first survey, in which
+// blockers without a known start count as lasting.
 func NewSurvey(h *Hasher, budgets []*CachedBudget, history History, now time.Time) *Survey {
 	s := &Survey{
 		hasher: h, now: now, budgets: map[string][]*CachedBudget{}, matchings: map[string]*matching{}, kinds: map[PodKind]*verdict{},
@@ -85,8 +86,8 @@ func NewSurvey(h *Hasher, budgets []*CachedBudget, history History, now time.Tim
 // History returns the History for the next survey.
 func (s *Survey) History() History { return s.seen }
 
-// AddNode adds the blockers of a node's pods to the tallies of the pools of which the node is a
-// member. withoutPlace is the number of its pods for which the other nodes have no room.
+// AddNode adds the blockers of a node's pods to the given tallies, which belong to the pools of the
+// node. withoutPlace is the number of the node's pods for which the other nodes have no room.
 func (s *Survey) AddNode(node string, running []CachedPod, withoutPlace int, pools []*Tally) {
 	for _, t := range pools {
 		t.begin(node)
@@ -141,7 +142,7 @@ func (s *Survey) lasts(b *Blocker) bool {
 	}
 }
 
-// lastsSinceFound is like lasts, for a blocker whose start is unknown.
+// lastsSinceFound is like lasts, for blockers without a known start.
 func (s *Survey) lastsSinceFound(key string) bool {
 	at, known := s.history[key]
 	switch {
@@ -198,8 +199,8 @@ func (s *Survey) verdict(of *CachedPod) *verdict {
 	return v
 }
 
-// refusal returns the blocker of a pod whose eviction the budgets do not allow now, or nil. It is
-// not certain that there is none if m is uncertain.
+// refusal returns the blocker of a pod whose eviction the budgets currently do not allow, or nil.
+// If m is uncertain, a nil result is not reliable.
 func (m match) refusal(isReady bool) *Blocker {
 	switch len(m.of) {
 	case 0:

@@ -24,12 +24,13 @@ import (
 // hasher hashes the labels in tests.
 var hasher = NewHasher(maphash.MakeSeed())
 
-// slimPod is a pod as the manager's cache has it: without the fields that are only in its Facts.
+// slimPod is a pod as stored in the manager's cache, without the fields that the cache keeps only
+// as Facts.
 type slimPod corev1.Pod
 
 func (p *slimPod) Pod() *corev1.Pod { return (*corev1.Pod)(p) }
 
-// cached returns a pod as in the manager's cache. Each pod is of a kind of its own.
+// cached returns a pod as in the manager's cache. Each pod has a separate kind.
 func cached(pod *corev1.Pod) CachedPod {
 	slim := &slimPod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, OwnerReferences: pod.OwnerReferences, Labels: map[string]string{}},
@@ -68,7 +69,7 @@ func surveyed(t rapid.TB, list []policyv1.PodDisruptionBudget, running []*corev1
 	return tally
 }
 
-// someLabels draws labels from a few keys and values, among them labels that all pods of a
+// someLabels draws labels from a few keys and values, including labels that all pods of a
 // StatefulSet have.
 func someLabels(t *rapid.T, what string) map[string]string {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"app", "tier", "a", "pod-template-hash"}), rapid.SampledFrom([]string{"", "web", "abc", "x"}), 0, 4).Draw(t, what)
@@ -160,8 +161,8 @@ func TestSurveyFindsTheSameBlockers(t *testing.T) {
 	})
 }
 
-// TestEachReasonIsSurveyed checks that a survey leaves out no reason but those that need requests or
-// volumes.
+// TestEachReasonIsSurveyed checks that a survey covers all reasons except the reasons that need API
+// requests or volumes.
 func TestEachReasonIsSurveyed(t *testing.T) {
 	for _, r := range Reasons {
 		if slices.Contains(Surveyed, r.Reason) == (r.Reason == Refused || r.Reason == LocalVolume) {
@@ -224,7 +225,7 @@ func TestLastingBlockers(t *testing.T) {
 	}
 }
 
-// TestWorst checks which blockers are reported first: of the most nodes, then by reason.
+// TestWorst checks the order of the reported blockers: first by number of nodes, then by reason.
 func TestWorst(t *testing.T) {
 	alone := func(p *corev1.Pod) { p.OwnerReferences, p.Labels = nil, nil }
 	of := func(name string) func(*corev1.Pod) {

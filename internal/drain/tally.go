@@ -15,25 +15,25 @@ var Surveyed = []Reason{Budget, SeveralBudgets, Terminating, Finalizer, LongGrac
 
 // Tally counts the blockers of draining the nodes of a pool, each by itself.
 type Tally struct {
-	// Blocked is the number of nodes with a blocker, and Lasting the number of nodes with a blocker
-	// that lasts.
+	// Blocked is the number of nodes with a blocker, and Lasting the number of nodes with a lasting
+	// blocker.
 	Blocked, Lasting int
-	// Pods counts the pods that block the drain of their node, for each surveyed reason that is not
-	// ignored.
+	// Pods maps each surveyed reason that is not ignored to the number of pods that block the drain
+	// of their node for this reason.
 	Pods map[Reason]int
-	// Uncertain is the number of pods of which it is not known which budgets select them, although
-	// no budget is known to keep them. UncertainIn is a namespace with such pods.
+	// Uncertain is the number of pods that no known budget blocks, but for which it is unknown
+	// which other budgets select them. UncertainIn is a namespace with such pods.
 	Uncertain   int
 	UncertainIn string
 
 	groups map[groupKey]*Group
-	// node is the node that is being added. blocked and lasting are true if it is counted in
-	// Blocked and Lasting.
+	// node is the node that is currently being added. blocked and lasting are true once it has been
+	// counted in Blocked and Lasting.
 	node             string
 	blocked, lasting bool
 }
 
-// groupKey identifies the lasting blockers that are reported together.
+// groupKey identifies a group of lasting blockers that are reported together.
 type groupKey struct {
 	reason                      Reason
 	namespace, workload, object string
@@ -45,14 +45,15 @@ type groupKey struct {
 type Group struct {
 	Reason              Reason
 	Namespace, Workload string
-	// Object is the object that causes the blockers, such as PodDisruptionBudget/web, or empty.
+	// Object is the object that causes the blockers, such as PodDisruptionBudget/web; empty if no
+	// other object causes them.
 	Object      string
 	Pods, Nodes int
-	// Node is the first of the nodes by name.
+	// Node is the first affected node by name.
 	Node string
 	// Since is the earliest time at which a blocker arose, or nil if it is unknown.
 	Since *metav1.Time
-	// last is the node that was added last.
+	// last is the most recently added node.
 	last string
 }
 
@@ -73,7 +74,7 @@ func (t *Tally) counts(reason Reason) bool {
 	return counted
 }
 
-// begin begins to count the blockers of a node.
+// begin starts counting the blockers of a node.
 func (t *Tally) begin(node string) {
 	t.node, t.blocked, t.lasting = node, false, false
 }
@@ -110,7 +111,7 @@ func (t *Tally) add(b *Blocker, count int, lasting bool) {
 	}
 }
 
-// addUncertain counts a pod of which it is not known which budgets select it.
+// addUncertain counts a pod for which it is unknown which budgets select it.
 func (t *Tally) addUncertain(namespace string) {
 	if !t.counts(Budget) && !t.counts(SeveralBudgets) {
 		return
