@@ -110,7 +110,8 @@ func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *
 }
 
 // evictPod evicts a pod, identified by its UID. If the eviction is rejected, it returns the reason
-// as refusal. A pod that is gone counts as evicted: the next read of the pods shows it.
+// as refusal. A pod that no longer exists counts as evicted, because the next read of the pods will
+// show this.
 func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
 	result, refusal, err := eviction.Evict(ctx, e.client, types.NamespacedName{Namespace: namespace, Name: pod.Name}, pod.UID)
 	e.metrics.count(result)

@@ -39,9 +39,9 @@ func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return s
 }
 
-// keepProgress returns the condition "Progressing" of a rollout in progress: the time of the last
-// progress, and the reason if the Deployment has exceeded its progress deadline. It returns nil if the
-// last rollout is complete.
+// keepProgress keeps only the condition "Progressing" of a rollout in progress, with the time of
+// the last progress, and the reason if the Deployment has exceeded its progress deadline. It
+// returns nil if the last rollout is complete.
 func keepProgress(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	for i := range conditions {
 		c := &conditions[i]

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LastProgress returns the time at which the rollout in progress of a workload last made progress.
-// If its controller does not record that time, LastProgress returns the time of the last change of
-// the workload, before which the rollout cannot have begun. The time is zero if no rollout is in
-// progress, or if it is unknown.
+// LastProgress returns the time at which a workload's rollout in progress last made progress. If
+// the workload's controller does not record this time, LastProgress returns the time of the last
+// change of the workload, because the rollout cannot have begun earlier. The time is zero if no
+// rollout is in progress, or if the time is unknown.
 //
 // limit is the time without progress after which the controller reports the rollout as stuck; 0 if
 // it never does.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLastProgress checks that the last progress is known for rollouts in progress alone, and that it
-// is the same for an object that the cache has trimmed.
+// TestLastProgress checks that the time of the last progress is returned only for rollouts in
+// progress, and that it is the same for an object trimmed for the cache.
 func TestLastProgress(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	changed := noon.Add(-time.Hour)

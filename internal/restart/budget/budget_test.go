@@ -240,8 +240,8 @@ func TestBudgetPassesNobodyTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := New(rapid.IntRange(1, 4).Draw(t, "limit"), rapid.IntRange(1, 100).Draw(t, "percent"))
 		namespaces := []string{"a", "b", "c", "d"}
-		// passed maps each waiting namespace without a slot to the number of slots that each other
-		// namespace got in the meantime.
+		// passed counts, for each waiting namespace without a slot, the slots given to each other
+		// namespace while it waits.
 		passed := map[string]map[string]int{}
 		take := func(k types.NamespacedName, since time.Time) {
 			had := b.Has(k)

@@ -78,8 +78,7 @@ func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
 	return new(d.other.decideAbout(&in).Status)
 }
 
-// connect connects the parts of the decider to each other. The connections remain from decision to
-// decision.
+// connect connects the parts of the decider to each other. They stay connected for all decisions.
 func (d *decider) connect() {
 	s, h, w := &d.state, &d.history, &d.wake
 	s.status = &d.out.Status
@@ -99,7 +98,8 @@ func (d *decider) connect() {
 	d.launcher = launcher{state: s, active: &d.active, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: w}
 }
 
-// prepare resets the parts of the decider to the given input. Nothing remains of the last decision.
+// prepare resets the parts of the decider for the given input, so that they keep no state of the
+// previous decision.
 func (d *decider) prepare(in *Input) {
 	if d.in == nil {
 		d.connect()

@@ -19,12 +19,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// fullInputs returns inputs of very different decisions. Each field of the input is set in at least
-// one of them.
+// fullInputs returns the inputs of very different decisions. Each field of the input is set in at
+// least one input.
 func fullInputs(t *testing.T) []Input {
 	t.Helper()
 	full := makeInputs(active, withTarget(sentTo), func(in *Input) {
-		in.Restart.Annotations = map[string]string{tidekeeperv1.AppliedAnnotation: "{}"} // It has no owner, so it is orphaned.
+		in.Restart.Annotations = map[string]string{tidekeeperv1.AppliedAnnotation: "{}"} // An opt-in created the ScheduledRestart, which has no owner, so it is orphaned.
 		in.Windows = schedule.Windows{{Opens: in.Ticks, Length: time.Hour}}
 		in.Invalid, in.Offset = errors.New("no schedule"), time.Minute
 		in.Freezes = []period.Period{{Name: "night", From: at("02:00:00"), Until: at("05:00:00")}}
@@ -70,14 +70,14 @@ func fullInputs(t *testing.T) []Input {
 	return inputs
 }
 
-// TestDeciderForgets checks that nothing of a decision remains in a [Decider] that affects its next
+// TestDeciderForgets checks that a [Decider] keeps no state of a decision that affects its next
 // decision.
 func TestDeciderForgets(t *testing.T) {
 	inputs := fullInputs(t)
 	prepared := func(d *decider, in *Input) *decider {
 		d.prepare(in)
 		d.gates.inOrder()
-		// The following memory is only reused: it is written before it is read.
+		// The following fields only reuse memory: they are written before they are read.
 		d.other, d.brief, d.triggers.schedule.last, d.history.added = nil, nil, candidate{}, append([]tidekeeperv1.RestartRecord{}, d.history.added...)
 		return d
 	}

@@ -18,8 +18,8 @@ type scheduleTrigger struct {
 	state   *state
 	ticks   schedule.Ticks
 	history *history
-	// last is the last result of candidate, which the next call overwrites. Most candidates of a
-	// forecast are ticks of a schedule, and need no memory of their own.
+	// last is the last result of candidate, which the next call overwrites. In a forecast, most
+	// candidates are ticks of a schedule, so reusing this memory saves most allocations.
 	last candidate
 }
 

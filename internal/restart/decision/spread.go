@@ -14,7 +14,7 @@ import (
 // ScheduledRestart's namespace and name.
 func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	if restart.Spec.SpreadSeconds == 0 {
-		return 0 // Most decisions end here, without a look at the name.
+		return 0 // In most cases, this check suffices, and the hash of the name need not be computed.
 	}
 	return schedule.Spread(restart.Namespace, restart.Name, seconds(restart.Spec.SpreadSeconds))
 }

@@ -115,7 +115,8 @@ func goneWait(reason string, b *budgetGate) string {
 	}
 }
 
-// resolved decides a tick if no restart must start for it, and reports whether it did.
+// resolved records the outcome of a tick for which no restart must start, and returns false for any
+// other tick.
 func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	late, waited, gone := s.state.now.After(c.deadline), "", ""
 	if late && blocked == nil {

@@ -28,7 +28,7 @@ func candidateOf(t trigger, name tidekeeperv1.Trigger, tick time.Time) candidate
 	return candidate{tick: tick, trigger: name, due: due, deadline: deadline, first: tick}
 }
 
-// newCandidate is [candidateOf] in memory of its own.
+// newCandidate is like [candidateOf], but allocates the candidate.
 func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candidate {
 	return new(candidateOf(t, name, tick))
 }

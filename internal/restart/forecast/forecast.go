@@ -26,8 +26,8 @@ type Input struct {
 	// no successful restart.
 	AssumedDuration time.Duration
 
-	// LeadingSince is the time since which the manager that makes the next decisions has led; zero if
-	// unknown. If no manager runs, it is Now.
+	// LeadingSince is the time since which the manager that makes the next decisions has been the
+	// leader; zero if unknown. If no manager is running, it is Now.
 	LeadingSince time.Time
 	// Now and Until are the beginning and the end of the forecast, in whole seconds like all times
 	// in the API.
@@ -63,8 +63,9 @@ type Forecast struct {
 	// Waiting lists the ticks that are due but undecided when the forecast ends, ordered by
 	// namespace and name.
 	Waiting []Tick `json:"waiting"`
-	// Hanging lists the workloads whose rollout in progress is assumed to stay in progress, because it
-	// makes no progress or waits for a user, ordered by the names of their ScheduledRestarts.
+	// Hanging lists the workloads whose rollout in progress is assumed never to complete, because
+	// it makes no progress or waits for a user. They are ordered by the names of their
+	// ScheduledRestarts.
 	Hanging []Hanging `json:"hanging,omitempty"`
 	// Problems describes invalid schedules.
 	Problems []string `json:"problems,omitempty"`
@@ -94,8 +95,8 @@ type Summary struct {
 	LastCompletion time.Time `json:"lastCompletion,omitzero"`
 }
 
-// Hanging describes a workload whose rollout stays in progress. Message is the reason, such as "1 of 3
-// pods are updated".
+// Hanging describes a workload whose rollout in progress is assumed never to complete. Message is
+// the reason, such as "1 of 3 pods are updated".
 type Hanging struct {
 	Namespace string `json:"namespace"`
 	Target    string `json:"target"`

@@ -37,8 +37,8 @@ func newReport(in *Input) report {
 // shows reports whether the forecast includes the ticks of the given ScheduledRestart.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
 
-// hangs records the reason for which the rollout of a workload, which the given object restarts, stays
-// in progress; "" records nothing.
+// hangs records the reason why a workload's rollout never completes; "" records nothing. The given
+// object restarts the workload.
 func (r *report) hangs(o *object, state *workload.State, reason string) {
 	if reason != "" && r.shows(o) {
 		r.Hanging = append(r.Hanging, Hanging{Namespace: o.key.Namespace, Target: state.Kind + "/" + state.Name, Message: reason})
@@ -54,7 +54,7 @@ func (r *report) list(list *[]Tick, t Tick) bool {
 	}
 	r.left--
 	if len(*list) == cap(*list) {
-		*list = slices.Grow(*list, len(*list)+1) // Append would enlarge a long list by a quarter only, and copy it more often.
+		*list = slices.Grow(*list, len(*list)+1) // For a long list, append would grow the capacity by only a quarter, and copy the list more often.
 	}
 	*list = append(*list, t)
 	return true

@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// begin returns the time at which the rollout in progress ends, when the forecast begins; zero if
-// there is none, or if it does not end. hangs is the reason for which the rollout stays in progress; ""
-// if it completes. o is an object that restarts the workload.
+// begin returns the end of the rollout that is in progress at the start of the forecast; zero if no
+// rollout is in progress, or if it never ends. hangs is the reason why the rollout never completes;
+// "" if it completes. o is an object that restarts the workload.
 func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) {
 	p, active := &t.State.Rollout, o.restart.Status.Active
 	switch {
@@ -27,7 +27,7 @@ func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) 
 		return time.Time{}, hangs
 	case p.Exceeded || t.overdue(o, now):
 		t.stuck = true
-		p.Exceeded = p.Exceeded || t.ProgressLimit > 0 // If its controller has not reported that yet, it will do so at any moment.
+		p.Exceeded = p.Exceeded || t.ProgressLimit > 0 // If the workload's controller has not reported this yet, it is about to.
 		return time.Time{}, cmp.Or(p.Message, "it has exceeded its progress deadline")
 	case p.Complete():
 		return time.Time{}, ""
@@ -37,8 +37,9 @@ func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) 
 	return completion(o, now), ""
 }
 
-// overdue reports whether the rollout in progress has made no progress for longer than its controller
-// allows or, if the controller has no limit, for longer than restarts by the given object may take.
+// overdue reports whether the rollout in progress has made no progress for longer than its
+// deadline. The deadline is that of the workload's controller or, if the controller has none, the
+// progress deadline of the given object.
 func (t *target) overdue(o *object, now time.Time) bool {
 	limit := cmp.Or(t.ProgressLimit, time.Duration(o.restart.Spec.ProgressDeadlineSeconds)*time.Second)
 	return !t.LastProgress.IsZero() && now.Sub(t.LastProgress) > limit
@@ -55,7 +56,7 @@ func completion(o *object, now time.Time) time.Time {
 	return later(now, started.Add(o.duration+turnaround))
 }
 
-// restart starts a rollout for a tick, and returns the time at which it ends; zero if it does not end.
+// restart starts a rollout for a tick, and returns the end of the rollout; zero if it never ends.
 func (t *target) restart(o *object, tick, now time.Time) (ends time.Time) {
 	progress := t.State.Rollout.Message
 	markRestarted(t.State, tick, o.duration)
@@ -66,7 +67,7 @@ func (t *target) restart(o *object, tick, now time.Time) (ends time.Time) {
 	case t.ProgressLimit > 0:
 		ends = now.Add(t.ProgressLimit)
 	}
-	t.State.Rollout.Message = progress // It gets no further than the last rollout, since the pods have the same template.
+	t.State.Rollout.Message = progress // The rollout progresses only as far as the previous rollout, because the pods have the same template.
 	return ends
 }
 
@@ -78,8 +79,8 @@ func markRestarted(state *workload.State, tick time.Time, duration time.Duration
 	state.Availability = workload.Progress{Message: state.Rollout.Message}
 }
 
-// end ends the rollout in progress. It exceeds the progress deadline if the workload is stuck;
-// otherwise it completes, and has replaced the pods.
+// end ends the rollout in progress. If the workload is stuck, the rollout exceeds its progress
+// deadline. Otherwise, it completes and has replaced all pods.
 func (t *target) end() {
 	if t.stuck {
 		t.State.Rollout.Exceeded = true

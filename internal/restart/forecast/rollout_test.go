@@ -28,8 +28,8 @@ func rolling(lastProgress string, limit time.Duration, changes ...func(*workload
 	return all
 }
 
-// TestForecastOfHangingRollouts checks that a rollout without progress for longer than its deadline
-// stays as it is, that ticks are then missed with the manager's reason, and that other rollouts
+// TestForecastOfHangingRollouts checks that a rollout without progress beyond its deadline never
+// completes, that ticks are then missed with the manager's reason, and that other rollouts
 // complete.
 func TestForecastOfHangingRollouts(t *testing.T) {
 	exceeded := func(s *workload.State) { s.Rollout.Exceeded = true }
@@ -109,8 +109,8 @@ func TestForecastOfHangingRollouts(t *testing.T) {
 	}
 }
 
-// TestForecastWithoutAManager checks that ticks of a time without a manager have the outcomes that a
-// manager records that starts now.
+// TestForecastWithoutAManager checks that ticks from the time without a manager get the outcomes
+// that a manager would record if it started now.
 func TestForecastWithoutAManager(t *testing.T) {
 	due := func(since string, status func(*tidekeeperv1.ScheduledRestartStatus)) *tidekeeperv1.ScheduledRestart {
 		return nightly("shop", "web", spec(func(s *tidekeeperv1.ScheduledRestartSpec) {

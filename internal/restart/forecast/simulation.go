@@ -30,8 +30,8 @@ type object struct {
 	// target is the workload that the spec names. targetName is its kind and name.
 	target     *target
 	targetName string
-	// own is the target if no earlier object restarts the same workload. It is part of the object so
-	// that a decision reads few places in memory.
+	// own is the target, unless an earlier object restarts the same workload. It is stored in the
+	// object so that a decision accesses fewer memory locations.
 	own target
 
 	// duration is the simulated duration of this object's restarts. assumed is true if the history
@@ -43,8 +43,8 @@ type object struct {
 	// in the simulation; nil without onConfigChange, or if the status has no hash yet.
 	config *decision.Config
 
-	// last holds the latest history entry if decisions depend on no other entry. owned is true if
-	// the history is a copy, which may be modified.
+	// last holds the latest history entry if decisions depend on no other entries. owned is true if
+	// the history is a copy that may be modified.
 	last  [1]tidekeeperv1.RestartRecord
 	owned bool
 	// sent is the last tick that the simulated manager sent to the target.
@@ -92,9 +92,9 @@ func newSimulation(in *Input) *simulation {
 	}
 }
 
-// addAll adds the ScheduledRestarts of the input to the simulation, ordered by name. Objects with the
-// same schedule are stored side by side, since decisions about them are made at the same times, and
-// reading memory takes longer than a decision.
+// addAll adds the ScheduledRestarts of the input to the simulation, ordered by name. Objects with
+// the same schedule are stored next to each other, because decisions about them are made at the
+// same times, and memory access takes longer than a decision.
 func (s *simulation) addAll() {
 	bySchedule := slices.SortedFunc(slices.Values(s.in.Restarts), func(a, b *tidekeeperv1.ScheduledRestart) int {
 		return cmp.Or(cmp.Compare(a.Spec.Schedule, b.Spec.Schedule), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -253,9 +253,9 @@ func (s *simulation) reconcile(o *object) {
 	}
 }
 
-// keep adds records to the history of an object. It keeps only the latest entry if no decision
-// depends on the others, because the histories would take most of the memory. followed is true if
-// other objects come after this object (spec.after).
+// keep adds records to the history of an object. If decisions depend only on the latest entry, it
+// drops all earlier entries, because the histories would use most of the memory. followed is true
+// if other objects wait for this object (spec.after).
 func (o *object) keep(records []tidekeeperv1.RestartRecord, followed bool) {
 	history, n := &o.restart.Status.History, len(records)
 	switch {
@@ -310,7 +310,7 @@ func (s *simulation) decide(o *object, t *target, brief bool) (*decision.Input, 
 	}
 }
 
-// A simulated rollout is never reverted, and the startup times of its pods are unknown.
+// A simulated rollout is never rolled back, and the startup times of its pods are unknown.
 var (
 	neverRolledOut bool
 	noPodStartups  = []time.Duration{}

@@ -43,14 +43,15 @@ type Target struct {
 // target is a workload in the simulation, with its simulated rollouts.
 type target struct {
 	Target
-	// index is negative: -1 for the first target in [simulation.used], -2 for the second.
+	// index is the target's negative index: -1 for the first target in [simulation.used], -2 for
+	// the second, and so on.
 	index int
 	// state is the simulated state, to which State points.
 	state workload.State
 	// users lists the objects that restart the workload.
 	users []*object
 	// ends is the time at which the rollout in progress completes or, if the workload is stuck,
-	// exceeds its progress deadline. began is the time at which the last rollout began.
+	// exceeds its progress deadline. began is the time at which the latest rollout began.
 	ends, began time.Time
 	// stuck is true if no rollout of the workload completes.
 	stuck bool
@@ -137,7 +138,7 @@ func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 func (s *simulation) send(o *object, t *target, tick time.Time) {
 	s.agenda.wakeTarget(t, t.restart(o, tick, s.now))
 	for _, other := range t.users {
-		if other != o { // The decision that starts the rollout already considers it.
+		if other != o { // The decision that starts the rollout already takes the rollout into account.
 			s.agenda.wakeObject(other, s.now)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about an
-// object. It is outdated if another time has since been set for the target or object. A forecast
-// moves millions of wakeups, so they are small and have no pointers.
+// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about an object.
+// It is outdated if another time was set later for the same target or object. A forecast processes
+// millions of wakeups, so they are small and contain no pointers.
 type wakeup struct {
 	// at is the time in nanoseconds since 1970.
 	at int64
-	// index is the index of the object in [simulation.objects]. For a target, it is negative: -1 is
-	// the first target in [simulation.used], -2 the second.
+	// index is the object's index in [simulation.objects]. For a target, it is negative: -1 for the
+	// first target in [simulation.used], -2 for the second, and so on.
 	index int
 }
 
