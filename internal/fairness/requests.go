@@ -40,8 +40,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements [k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper].
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// Recorder charges each event to the namespace of the object that it regards. client-go sends
-// events later, without the context of the reconcile, so [Shares.Transport] cannot charge them.
+// Recorder returns an event recorder that charges each event to the namespace of the object that
+// the event is about. client-go sends events later, without the context of the reconcile, so
+// [Shares.Transport] cannot charge them.
 func (s *Shares) Recorder(inner events.EventRecorder) events.EventRecorder {
 	return &recorder{inner, s}
 }

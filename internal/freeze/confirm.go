@@ -60,7 +60,7 @@ func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 func (r *Reader) confirm(ctx context.Context, cached []tidekeeperv1.Freeze) []tidekeeperv1.Freeze {
 	now := r.clock.Now()
 	if slices.ContainsFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.ask(&f, now) }) {
-		// A shared list that began in this very instant may be older than a Freeze in the cache.
+		// A shared list that began at this very instant may be older than a Freeze in the cache.
 		live, err := r.live.list(ctx, r.apiReader, now.Add(1), r.clock)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("Cannot confirm that the Freezes in force still exist", "error", err.Error())

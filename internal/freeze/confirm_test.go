@@ -90,8 +90,8 @@ func TestConfirmed(t *testing.T) {
 	holds("one that has ended", 2)
 }
 
-// TestConfirmedByALaterList checks that a list from before a Freeze was created does not count as a
-// confirmation that the Freeze is gone, even if the clock has not moved since.
+// TestConfirmedByALaterList checks that a list that began before a Freeze was created does not
+// confirm that the Freeze is gone, even if the clock has not advanced since.
 func TestConfirmedByALaterList(t *testing.T) {
 	cache, server := &fixed{}, &fixed{}
 	r := &Reader{cache: cache, apiReader: server, clock: clocktesting.NewFakePassiveClock(noon), watched: true}

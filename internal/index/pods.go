@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// PodNode is the name of the index of pods by the node that they are bound to. It is also the field
-// selector with which the API server lists them.
+// PodNode is the name of the index of pods by the node that they are bound to. It is also the name
+// of the corresponding field selector of the API server.
 const PodNode = "spec.nodeName"
 
 // PodsByNode returns the index [PodNode]. Pods that are bound to no node are not indexed.

@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// Cleanup deletes all node pools and NodeMaintenances with the credentials in opts. It then waits, up
-// to the timeout, until they no longer exist, which requires a running manager to remove their
-// settings from the nodes and to uncordon nodes. It writes its progress to out. Kinds that are not
-// installed are left out.
+// Cleanup deletes all NodePools and NodeMaintenances with the credentials in opts. It then waits,
+// up to the timeout, until they no longer exist, which requires a running manager to remove their
+// settings from nodes and to uncordon nodes. It writes its progress to out. Kinds that are not
+// installed are skipped.
 func Cleanup(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
 	cfg, err := opts.RESTConfig()
 	if err != nil {
@@ -72,8 +72,8 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 		timeout, reported)
 }
 
-// deleteAll deletes all node pools and NodeMaintenances that are not being deleted already. It returns
-// the names of all that still exist.
+// deleteAll deletes all NodePools and NodeMaintenances that are not being deleted yet. It returns
+// the names of all objects that still exist.
 func deleteAll(ctx context.Context, c client.Client) (left []string, err error) {
 	for _, list := range []client.ObjectList{&tidekeeperv1.NodeMaintenanceList{}, &tidekeeperv1.NodePoolList{}} {
 		if err := c.List(ctx, list); meta.IsNoMatchError(err) {

@@ -245,8 +245,8 @@ func transformRestart(in any) (any, error) {
 // has a different Go type, so that no code can read a Secret's content from the cache.
 func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
 
-// transformBudget replaces a PodDisruptionBudget by a bounded record with the few fields that decide
-// whether it allows evictions.
+// transformBudget replaces a PodDisruptionBudget with a record of bounded size that holds only the
+// fields that determine whether it allows evictions.
 func transformBudget(in any) (any, error) { return drain.CachedBudgetOf(in) }
 
 // watchesBudgets reports whether PodDisruptionBudgets are among the watched kinds.

@@ -85,8 +85,9 @@ func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 }
 
 // followed reports whether the analysis follows the functions of a package, and whether the package
-// is in this module. It does not follow the cache's packages, because they handle records instead of
-// pods. They are type-checked nevertheless, because they use types of packages that are followed.
+// belongs to this module. The analysis does not follow the cache's packages, because they handle
+// records instead of pods. It type-checks them nevertheless, because followed packages use their
+// types.
 func followed(path string) (follow, isOurs bool) {
 	ours, isOurs := strings.CutPrefix(path, "tidekeeper.dev/tidekeeper/")
 	return isOurs && !strings.HasPrefix(ours, "internal/cache/") || strings.HasPrefix(path, "k8s.io/component-helpers/"), isOurs

@@ -98,8 +98,7 @@ func (r *reads) add(o types.Object, more paths) {
 	}
 }
 
-// follow records the fields that a function's statements or a package variable's initial value
-// read.
+// follow records the fields that a function, or the initial value of a package variable, reads.
 func (r *reads) follow(of types.Object, body ast.Node) {
 	written := map[ast.Expr]bool{}
 	ast.PreorderStack(body, nil, func(n ast.Node, stack []ast.Node) bool {
@@ -170,7 +169,8 @@ func (r *reads) valueOf(values []ast.Expr, i int) paths {
 	return r.pathsOf(values[0])
 }
 
-// assign adds paths to a variable, or to a struct field declared in a followed package.
+// assign records that an expression may hold the objects or fields at further paths. The expression
+// is a variable, or a struct field declared in a followed package.
 func (r *reads) assign(left ast.Expr, more paths) {
 	switch left := ast.Unparen(left).(type) {
 	case *ast.Ident:

@@ -81,8 +81,8 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 	indexed := map[field]bool{}
 	for _, c := range controllers {
 		for _, i := range c.Indexes {
-			// An index starts the informer of its kind. Omit the indexes on borrowed kinds that no
-			// other controller watches, and those that another controller has added.
+			// An index starts the informer of its kind. Skip indexes on borrowed kinds that no
+			// other controller watches, and indexes that another controller has already added.
 			f := field{kindOfObject(i.Object), i.Field}
 			if _, watched := at[f.kind]; watched && !indexed[f] {
 				indexed[f] = true
@@ -108,8 +108,8 @@ func kindOfObject(object client.Object) kindOf {
 	return kind
 }
 
-// publishedSettings returns the settings to publish on the lease: which controllers run, and the
-// flags that they publish, keyed by flag name.
+// publishedSettings returns the settings to publish on the lease, keyed by name: the running
+// controllers, and the flags that these controllers publish.
 func publishedSettings(controllers []controller.Definition) map[string]string {
 	settings := map[string]string{}
 	for _, c := range controllers {

@@ -58,8 +58,8 @@ func TestCacheIsLimitedToNamespaces(t *testing.T) {
 }
 
 // TestIndexesOfBorrowedKinds checks a controller that only borrows pods: its indexes on pods are
-// added only if another controller watches pods, because an index starts the pod informer. An index that
-// two controllers need is added once, as controller-runtime refuses the second.
+// added only if another controller watches pods, because an index starts the pod informer. An index
+// that two controllers need is added only once, because controller-runtime rejects duplicates.
 func TestIndexesOfBorrowedKinds(t *testing.T) {
 	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 1, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 5, "*,pod-count": 7, "nodepool,node-maintenance": 1} {
 		if got := len(chosenBy(t, controllers, "").indexes); got != want {
@@ -68,7 +68,7 @@ func TestIndexesOfBorrowedKinds(t *testing.T) {
 	}
 }
 
-// TestPublishedSettings checks that the lease says which controllers run, and has the flags that they
+// TestPublishedSettings checks that the lease has the running controllers and the flags that they
 // publish.
 func TestPublishedSettings(t *testing.T) {
 	settings := publishedSettings(chosenBy(t, "scheduled-restart,freeze", "").controllers)

@@ -17,7 +17,7 @@ const ellipsis = "…"
 func Shorten(text string, limit int) string {
 	long := len(text) > limit
 	if !long && utf8.ValidString(text) {
-		return text // Most strings are short and valid, and this check is fast.
+		return text // This check is fast, and most strings are short and valid.
 	}
 	// The string may be megabytes long, so only its beginning is processed.
 	if long {

@@ -25,7 +25,7 @@ type registration struct {
 	current toolscache.ResourceEventHandlerRegistration
 }
 
-// attach adds the handler to the informer of a running kind.
+// attach adds the handler to the informer of the kind's current cache.
 func (r *registration) attach(now *running) {
 	current, err := now.informer.AddEventHandlerWithOptions(r.handler, r.options)
 	if err != nil {

@@ -34,8 +34,9 @@ type KeptPodFields struct {
 	// Conditions lists the types of the conditions of which the transform also reads fields other
 	// than type, status and time.
 	Conditions []corev1.PodConditionType
-	// Facts, if not nil, makes the cache keep the [drain.Facts] of each pod, hashed by it. Ready must
-	// then report whether a pod whose last kept condition is the given condition, or nil, is Ready.
+	// Facts, if not nil, hashes the [drain.Facts] of each pod, which the cache then keeps. Ready
+	// must then report whether a pod is Ready, given its last kept condition, or nil if there is
+	// none.
 	Facts *drain.Hasher
 	Ready func(*corev1.PodCondition) bool
 }

@@ -10,14 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
-// factFields lists the fields that decide whether a pod blocks a drain, and that may be dropped
-// otherwise. They are stored as [drain.Facts].
+// factFields lists the pod fields that the cache keeps only as [drain.Facts], because they only
+// matter for whether the pod blocks a drain.
 var factFields = []string{
 	"metadata.labels", "metadata.finalizers", "metadata.annotations[" + corev1.MirrorPodAnnotationKey + "]",
 	"spec.terminationGracePeriodSeconds", "spec.volumes.volumeSource.emptyDir",
 }
 
-// The setters below read the fields in factFields. They do nothing if the facts are not kept.
+// The setters below read the fields in factFields. They do nothing if the cache keeps no facts.
 var (
 	scanLabel = ifKept(func(s *scan, entry []byte) error {
 		key, value, err := mapEntry(entry)
@@ -43,7 +43,7 @@ var (
 	})
 )
 
-// ifKept returns a setter that calls the given setter if the facts of pods are kept.
+// ifKept returns a setter that calls the given setter only if the cache keeps facts about pods.
 func ifKept(set setter) setter {
 	return func(s *scan, value []byte) error {
 		if s.facts == nil {
@@ -53,8 +53,9 @@ func ifKept(set setter) setter {
 	}
 }
 
-// factsOf returns the facts about the pod that was read and has the given shared part. They are zero
-// if they are not kept. It returns false if only a decoder can find them.
+// factsOf returns the facts about the pod that was just read, whose shared part is given. They are
+// zero if the cache keeps no facts. It returns false if the pod must be decoded completely to
+// determine them.
 func (d *podDecoder) factsOf(c *common) (drain.Facts, bool) {
 	of := d.scan.facts
 	if of == nil {
@@ -70,8 +71,7 @@ func (d *podDecoder) factsOf(c *common) (drain.Facts, bool) {
 	return d.share(c, facts), ok
 }
 
-// share returns facts with the same content that further pods with the same shared part can use,
-// too.
+// share returns equal facts whose memory is shared by pods with the same shared part.
 func (e *encoder) share(c *common, facts drain.Facts) drain.Facts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +84,7 @@ func (e *encoder) share(c *common, facts drain.Facts) drain.Facts {
 	return facts
 }
 
-// Facts returns the Hasher of the facts about the pods. It is nil if the cache does not keep facts.
+// Facts returns the Hasher for the facts about the pods. It is nil if the cache keeps no facts.
 func (w *Workloads) Facts() *drain.Hasher {
 	for _, i := range w.all() {
 		if i.decoding != nil {
@@ -94,9 +94,9 @@ func (w *Workloads) Facts() *drain.Hasher {
 	return nil
 }
 
-// EachNode calls do with the name and the cached pods of each node for which `on` returns true and
-// that has pods. It must not keep the list. If the cache does not keep facts about pods, there are
-// none.
+// EachNode calls `do` with the name and the cached pods of each node that has pods and for which
+// `on` returns true. `do` must not retain the list. If the cache keeps no facts about pods,
+// EachNode calls nothing.
 func (w *Workloads) EachNode(on func(node string) bool, do func(node string, running []drain.CachedPod)) error {
 	for _, i := range w.all() {
 		switch {

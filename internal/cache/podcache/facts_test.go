@@ -30,8 +30,8 @@ func withFacts() KeptPodFields {
 	return content
 }
 
-// newFactsDecoder returns a decoder that keeps the facts about pods and works as in an informer, and
-// a counter of the pods that were decoded completely.
+// newFactsDecoder returns a decoder that keeps facts about pods and is set up as in an informer,
+// and a counter of completely decoded pods.
 func newFactsDecoder(t testing.TB, content KeptPodFields) (d *podDecoder, count *int) {
 	t.Helper()
 	w, err := newRecordMaker(&encoder{}, content)
@@ -76,8 +76,8 @@ func drainedPod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// TestFactsOfBytes checks that the facts from a pod's bytes equal the facts about the decoded pod,
-// whether the pod is decoded or resembles a pod that was decoded before.
+// TestFactsOfBytes checks that the facts read from a pod's bytes equal the facts about the decoded
+// pod, both for a pod that is decoded and for a pod that resembles an earlier decoded pod.
 func TestFactsOfBytes(t *testing.T) {
 	content := withFacts()
 	d, decoded := newFactsDecoder(t, content)
@@ -138,9 +138,9 @@ func mustRecord(t testing.TB, d *podDecoder, raw []byte) *record {
 	return r
 }
 
-// TestFactsTakeLittleMemory checks that a record with facts is not larger than the allocator's size
-// class that it would need anyway, and that pods of a workload share their facts, during a rollout
-// of other labels, too. Pods with labels of their own must not take memory of others.
+// TestFactsTakeLittleMemory checks that facts do not move a record into a larger size class of the
+// allocator, and that the pods of a workload share their facts, even during a rollout that changes
+// other labels. Unshared labels of a pod must not increase the memory of other pods.
 func TestFactsTakeLittleMemory(t *testing.T) {
 	if size := unsafe.Sizeof(record{}); size > 128 {
 		t.Errorf("a record has %d bytes, want at most 128", size)
@@ -175,7 +175,7 @@ func TestFactsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// TestEachNode checks that the pods of the chosen nodes are listed by node, with their facts.
+// TestEachNode checks that the pods of the selected nodes are listed by node, with their facts.
 func TestEachNode(t *testing.T) {
 	w, content := &Workloads{}, withFacts()
 	create := func(lw cache.ListerWatcher, _ kruntime.Object, _ time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {

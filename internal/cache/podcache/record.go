@@ -35,7 +35,7 @@ type record struct {
 	lastCondition *corev1.PodCondition
 	since         seconds
 	message       string
-	// facts decide whether the pod blocks a drain. They are zero if they are not kept.
+	// facts determine whether the pod blocks a drain. They are zero if the cache keeps no facts.
 	facts drain.Facts
 	*common
 }
@@ -43,8 +43,8 @@ type record struct {
 // common is the part of a pod that it shares with other pods of the same owner.
 type common struct {
 	parts
-	// facts holds the most recent facts about pods with these parts, so that further pods can share
-	// them. It is protected by the lock of the encoder.
+	// facts holds the most recent facts about pods with these parts, so that later pods can share
+	// them. It is protected by the encoder's lock.
 	facts [2]drain.Facts
 }
 

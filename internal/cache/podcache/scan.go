@@ -35,8 +35,8 @@ type scan struct {
 	annotations map[string]string
 	// state is the container state that is being read.
 	state *corev1.ContainerState
-	// facts collects the facts that decide whether the pod blocks a drain. It is nil if they are
-	// not kept.
+	// facts collects the facts that determine whether the pod blocks a drain. It is nil if the
+	// cache keeps no facts.
 	facts *drain.Builder
 	// strings interns strings that occur in many pods, such as namespaces.
 	strings map[string]string

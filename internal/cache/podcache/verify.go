@@ -40,7 +40,8 @@ type verifier struct {
 	transform cache.TransformFunc
 	// store converts an object decoded by client-go to the form that the informer stores.
 	store func(runtime.Object) (runtime.Object, error)
-	// facts hashes the facts about pods, which are compared, too. It is nil if they are not kept.
+	// facts hashes the facts about pods, which are also compared. It is nil if the cache keeps no
+	// facts.
 	facts                 *drain.Hasher
 	verified, differences prometheus.Counter
 	clock                 clock.PassiveClock
@@ -150,8 +151,8 @@ func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runt
 	return v.store(whole)
 }
 
-// sameFacts reports whether a record has the facts about the pod that client-go decodes. It returns
-// true for objects that are not pods.
+// sameFacts reports whether a record's facts equal the facts about the pod as decoded by client-go.
+// It returns true for objects that are not pods.
 func (v *verifier) sameFacts(read, whole runtime.Object) bool {
 	r, ok := read.(*record)
 	pod, isPod := whole.(*corev1.Pod)

@@ -146,8 +146,8 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	return append(results, rights), nil
 }
 
-// carriedOut returns the result of the check of NodeMaintenances. It fails if there are
-// NodeMaintenances, and the leader does not run their controller, which is off by default.
+// carriedOut returns the result of the check of NodeMaintenances. It fails if NodeMaintenances
+// exist but the leader does not run their controller, which is off by default.
 func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 	exist := unobserved.Count+unobserved.Recent > 0 || r.Result == ok && r.Message != none
 	if exist && m.NotRunning(maintenance.ControllerName) {
@@ -156,7 +156,7 @@ func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 	return r
 }
 
-// kinds checks that the cluster serves the kinds that earlier versions did not have. The preceding
+// kinds checks that the cluster serves the kinds that were added in later versions. The preceding
 // checks have already listed NodePools and ScheduledRestarts. maintained is true if the cluster
 // serves NodeMaintenance.
 func (o *options) kinds(ctx context.Context, c client.Client) (r result, maintained bool, err error) {
@@ -188,7 +188,7 @@ func (o *options) kinds(ctx context.Context, c client.Client) (r result, maintai
 	return r, maintained, nil
 }
 
-// joinAnd joins words with commas, and the last with "and".
+// joinAnd joins words with commas, and with "and" before the last word.
 func joinAnd(words []string) string {
 	last := len(words) - 1
 	if last < 1 {

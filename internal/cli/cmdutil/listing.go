@@ -18,15 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Listing implements the common flags and output of the commands that list objects of a kind of ours.
+// Listing implements the common flags and output of the commands that list Tidekeeper's objects.
 type Listing struct {
 	*Env
 	// Kind is the kind of the listed objects. Plural is their name in messages. Empty returns an
 	// empty list of the kind.
 	Kind, Plural string
 	Empty        func() client.ObjectList
-	// Controller is the name of the controller of the kind if it is off by default. Then is what
-	// follows if the leader does not run it. Both are "" for other kinds.
+	// Controller is the name of the kind's controller if it is off by default. Then is the
+	// consequence if the leader does not run it. Both are "" for other kinds.
 	Controller, Then string
 
 	LabelSelector string
@@ -81,8 +81,8 @@ func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, uno
 }
 
 // NoteManagers prints a note to stderr if the status of the listed objects may be outdated, because
-// no manager leads, or because the leader does not run the controller of the kind. Without any
-// object, a controller that does not run is not mentioned.
+// no manager leads or because the leader does not run the kind's controller. If no objects are
+// listed, a missing controller is not mentioned.
 func (l *Listing) NoteManagers(ctx context.Context, e *Env, c client.Client, objects int, unobserved view.Unobserved) error {
 	m, err := ManagerIfAllowed(ctx, e, c)
 	if err != nil {

@@ -44,8 +44,8 @@ func siblingPod(n int, cpu string) *corev1.Pod {
 	}
 }
 
-// TestKeepProgress checks that the last progress of a rollout remains known, so that the page has the
-// forecast of the plugin.
+// TestKeepProgress checks that the time of a rollout's last progress is kept, so that the dashboard
+// and the plugin show the same forecast.
 func TestKeepProgress(t *testing.T) {
 	changed := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	set := &appsv1.StatefulSet{

@@ -160,8 +160,8 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	return plan, err
 }
 
-// budgetBlockers returns the PodDisruptionBudgets that do not allow now that the given pods are
-// evicted within budgets. It reads them only if there are such pods.
+// budgetBlockers returns the PodDisruptionBudgets that currently do not allow the plan's evictions
+// within budgets. It lists PodDisruptionBudgets only if the plan has such evictions.
 func budgetBlockers(ctx context.Context, c client.Client, planned []preview.Pod, list []corev1.Pod, now time.Time) ([]drain.Blocker, error) {
 	evicted := sets.New[client.ObjectKey]()
 	for _, p := range planned {

@@ -185,8 +185,8 @@ AGE   TYPE      REASON           MESSAGE
 	}
 }
 
-// TestMemberBeingEmptied checks that a node that is being emptied within budgets is marked as such,
-// for its own pool only.
+// TestMemberBeingEmptied checks that a node that is being emptied within budgets is marked as such
+// only for the pool that empties it.
 func TestMemberBeingEmptied(t *testing.T) {
 	node := objects.Node("n").Role("worker").Closed("worker", "gpu", noon.Add(-5*time.Minute)).Closed("other", "gpu", noon.Add(-time.Hour)).Obj()
 	facts := view.PoolFacts{Pool: objects.Pool("worker").TaintWithinBudgets("gpu", "").Obj(), Members: []corev1.Node{*node}}

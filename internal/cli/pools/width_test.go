@@ -56,7 +56,7 @@ func TestBarsGoFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		width      int
-		bar, whole bool // bar expects a bar. whole expects the complete name and the column AGE.
+		bar, whole bool // whether the row has a bar; whether it has the complete name and the column AGE
 	}{
 		{"gpu", 100, true, true}, {"gpu", 80, true, true}, {"gpu", 70, false, true}, {"gpu", 60, false, false},
 		{long, 120, true, true}, {long, 100, true, true}, {long, 80, false, false}, {long, 60, false, false},

@@ -8,9 +8,9 @@ import "time"
 // maxEvictionRetry is the maximum result of [EvictionRetry].
 const maxEvictionRetry = time.Minute
 
-// EvictionRetry returns the delay before an eviction that was refused is tried again. refusedFor is
-// the time for which evictions have been refused one after the other. The delay is a quarter of it,
-// but at least first, and at most a minute.
+// EvictionRetry returns the delay before a refused eviction is retried. refusedFor is the time
+// since the first of the consecutive refusals. The delay is a quarter of that time, but at least
+// first, and at most one minute.
 func EvictionRetry(refusedFor, first time.Duration) time.Duration {
 	return min(max(first, refusedFor/4), maxEvictionRetry)
 }

@@ -33,7 +33,8 @@ const SummaryCondition corev1.PodConditionType = "tidekeeper.dev/start-up"
 // if the pod was never Ready.
 func Summary(pod *corev1.Pod) *corev1.PodCondition { return pods.Condition(pod, SummaryCondition) }
 
-// IsReady reports whether a condition, which may be nil, is the summary of a pod that is Ready.
+// IsReady reports whether a condition, which may be nil, is the startup summary of a pod that is
+// Ready.
 func IsReady(c *corev1.PodCondition) bool { return c != nil && c.Type == SummaryCondition && isTrue(c) }
 
 // Summarize computes a pod's condition SummaryCondition. It returns nil if the pod was never Ready.

@@ -11,8 +11,8 @@ import (
 )
 
 // Number returns the number in an environment variable, or `otherwise` if the variable is not set.
-// The test fails if the variable is not a number or less than `least`: a test of no cases would
-// pass without having checked anything.
+// The test fails if the value is not a number or is less than `least`, because a test without cases
+// would pass without checking anything.
 func Number(t testing.TB, variable string, otherwise, least int) int {
 	t.Helper()
 	text := os.Getenv(variable)
