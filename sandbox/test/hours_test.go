@@ -35,8 +35,8 @@ func (u usage) most(v usage) usage {
 	return usage{max(u.own, v.own), max(u.below, v.below), max(u.processes, v.processes), max(u.files, v.files), max(u.disk, v.disk)}
 }
 
-// TestExploreForHours checks that explore's machine usage does not grow: it must be no higher after
-// FAULTS faults than after a fifth of them. The operator makes no mistake. 500 faults take
+// TestExploreForHours checks that explore's resource usage does not grow: it must be no higher
+// after FAULTS faults than after a fifth of them. The operator has no mistakes. 500 faults take
 // about twenty minutes.
 func TestExploreForHours(t *testing.T) {
 	faults, err := strconv.Atoi(cmp.Or(os.Getenv("FAULTS"), "0"))

@@ -13,9 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// TestReplayHostNetwork checks that findings made with --host-network replay without flags: in this
-// machine's network again, one operator at a time, and with the flags with which they were made.
-// The operators start only in this machine's network, and one of them listens on a fixed port.
+// TestReplayHostNetwork checks that findings made with --host-network can be replayed without
+// flags: in the network of this machine, with one operator at a time, and with the flags with which
+// they were made. The operators start only in this network, and one of them listens on a fixed
+// port.
 func TestReplayHostNetwork(t *testing.T) {
 	t.Parallel()
 	outside, err := os.Readlink("/proc/self/ns/net")

@@ -119,7 +119,7 @@ func version() string {
 }
 
 // unknownCommand returns an error that names an unknown subcommand and suggests the most similar
-// subcommand. The given logs is the directory of the component logs, or "" if it is unknown.
+// subcommand. logs is the directory of the component logs, or "" if it is unknown.
 func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	if len(args) == 0 {
 		return nil

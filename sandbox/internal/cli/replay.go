@@ -46,7 +46,7 @@ another problem comes.`,
 	return cmd
 }
 
-// asFound returns the flags of a replay: the given flags, and for all others the values with which
+// asFound returns the flags of a replay. Flags that the user has not set get the values with which
 // the finding was made.
 func (f exploreFlags) asFound(given *pflag.FlagSet, found results.Flags) exploreFlags {
 	for name, flag := range map[string]struct {
@@ -120,15 +120,15 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	return tellAgain(cmd, fuzz.Tool, again, finding.Same(again), file)
 }
 
-// tellGone reports that a replay has found nothing. The given subject names the fault or edit that
-// the operator has survived.
+// tellGone reports that a replay has found no problem. subject names the fault or edit that the
+// operator has survived.
 func tellGone(cmd *cobra.Command, subject string) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
 	return nil
 }
 
-// tellAgain reports what a replay of the finding in a file has found, and returns the exit code as
-// an error. If `same` is false, it is another problem than the finding.
+// tellAgain reports the problem that a replay of the finding in a file has found, and returns the
+// exit code as an error. `same` is false if the problem differs from the finding.
 func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], again F, same bool, file string) error {
 	tool.TextOf(cmd.OutOrStdout(), again, filepath.Dir(file))
 	if !same {

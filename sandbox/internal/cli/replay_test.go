@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// TestReplayFlags checks that a replay uses the flags with which the finding was made, unless they
-// are given, and the defaults for a finding without flags.
+// TestReplayFlags checks that a replay uses the flags with which the finding was made, unless the
+// user sets them, and the defaults for a finding without flags.
 func TestReplayFlags(t *testing.T) {
 	type values struct {
 		quiet, settle, patience, hold time.Duration
@@ -52,8 +52,8 @@ func TestReplayFlags(t *testing.T) {
 	}
 }
 
-// TestReplaySaysWhatItFound checks that a replay has exit code 2 for any problem, and says if it is
-// another problem than that of the finding.
+// TestReplaySaysWhatItFound checks that a replay has exit code 2 for any problem, and reports if
+// the problem differs from the finding.
 func TestReplaySaysWhatItFound(t *testing.T) {
 	again := &explore.Finding{Workload: &workload.Workload{}, Problems: []judge.Problem{{Oracle: judge.Broken, Lines: []string{"two leaders"}}}}
 	for _, same := range []bool{true, false} {

@@ -69,8 +69,8 @@ type Options struct {
 
 func (o Options) keeping() keeping { return keeping{owned: o.Owner != nil, fresh: o.Fresh} }
 
-// Abandoned reports whether the owner has exited. If so, and if no running sandbox will do it,
-// Abandoned removes the directory that was created for the owner.
+// Abandoned reports whether the owner has exited. If it has, Abandoned removes the directory that
+// was created for the owner, unless a running sandbox still uses the directory and will remove it.
 func (o Options) Abandoned() bool {
 	if !o.Owner.ended() {
 		return false

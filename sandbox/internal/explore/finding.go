@@ -74,8 +74,9 @@ func (f *Finding) Where() string {
 // regardless of the fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
-// possible returns an error if the finding's fault needs several processes of the operator at once,
-// and `alone` says that only one can run. `asked` is set if that is so because of --host-network.
+// possible returns an error if the finding's fault requires several concurrent processes of the
+// operator, but `alone` is set because only a single process can run. `asked` is set if the reason
+// is the flag --host-network.
 func (f *Finding) possible(alone, asked bool) error {
 	if f.Fault == nil || !f.Fault.Effects().TwoProcesses || !alone {
 		return nil
@@ -96,7 +97,7 @@ func (f *Finding) Same(again *Finding) bool {
 type subject struct {
 	command  []string
 	workload *workload.Workload
-	// flags are the values of the flags by which findings are judged.
+	// flags holds the values of the flags that determine which runs count as findings.
 	flags results.Flags
 }
 

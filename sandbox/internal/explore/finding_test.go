@@ -18,7 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// TestFindingCarriesFlags checks that a finding's file has all flags on which a replay depends.
+// TestFindingCarriesFlags checks that the file of a finding contains all flags that a replay
+// depends on.
 func TestFindingCarriesFlags(t *testing.T) {
 	w := &workload.Workload{HostNetwork: true, ServiceAccount: "shop/operator", Steps: []workload.Step{{Run: "true"}}}
 	if err := w.Compile(); err != nil {
@@ -50,8 +51,8 @@ func TestFindingCarriesFlags(t *testing.T) {
 	}
 }
 
-// TestPossible checks that a fault that needs two processes is refused where only one can run, with
-// what to do instead.
+// TestPossible checks that a fault that requires two processes is rejected if only a single process
+// can run, and that the error advises the user what to do instead.
 func TestPossible(t *testing.T) {
 	pause, crash := &faults.Fault{Kind: "Pause", Step: 1}, &faults.Fault{Kind: "CrashAfter", Step: 1}
 	for _, tc := range []struct {
@@ -73,7 +74,7 @@ func TestPossible(t *testing.T) {
 	}
 }
 
-// TestSame checks that a replay tells the finding from another problem with the same fault.
+// TestSame checks that a replay distinguishes the finding from another problem with the same fault.
 func TestSame(t *testing.T) {
 	finding := func(oracle judge.Oracle, lines ...string) *Finding {
 		return &Finding{Problems: []judge.Problem{{Oracle: oracle, Lines: lines}}}

@@ -80,8 +80,8 @@ func TestSecondTime(t *testing.T) {
 }
 
 // TestPlayAgain checks that a finding's fault is repeated until a run shows the same problem, or
-// reaches the fault without a problem. Another problem decides nothing: on a busy machine, an
-// operator that was killed may not be watching again in time.
+// reaches the fault without a problem. A run with another problem decides nothing: on a busy
+// machine, an operator that was killed may not resume its watches in time.
 func TestPlayAgain(t *testing.T) {
 	missing := judge.Problem{Oracle: judge.OtherState, Lines: []string{"secrets default/receipt-1: it is missing"}}
 	slow := judge.Problem{Oracle: judge.NotReached, Lines: []string{"the operator does not watch [secrets] any more"}}

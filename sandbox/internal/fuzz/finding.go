@@ -74,7 +74,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	return found
 }
 
-// Workload returns the initial state of a replay, and the operator's identity.
+// Workload returns the workload of a replay, with its initial state and the operator's identity.
 func (f *Finding) Workload() *workload.Workload {
 	return &workload.Workload{Nodes: &f.Nodes, Install: f.Install, HostNetwork: f.HostNetwork, ServiceAccount: f.ServiceAccount}
 }

@@ -116,8 +116,8 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// TestIgnoredFields checks that the --ignore flag recommended to users excludes a field from both
-// comparison and activity.
+// TestIgnoredFields checks that the --ignore flag recommended to users makes fuzz ignore a field
+// when it compares states and when it waits for a quiet cluster.
 func TestIgnoredFields(t *testing.T) {
 	advised := strings.Trim(strings.TrimPrefix(ignoreFlag("shops.example.com", "status.count"), "--ignore "), "'")
 	f := &Fuzzer{Ignore: []string{"jobs.batch", advised}}

@@ -84,7 +84,8 @@ type player struct {
 	restorer *restorer
 	act      func(format string, args ...any)
 	reach    func(context.Context, goal) (state.State, *Problem, error)
-	// busy enables the whileBusy check, which edits a new object.
+	// busy enables a check that recreates the object, and edits it while the operator still reacts
+	// to the creation.
 	busy bool
 	// begun waits until the operator reacts. reactions returns the faults that can be injected into
 	// the writes of this reaction. broken returns the problem of violated invariants, or nil.

@@ -45,7 +45,7 @@ type Evidence struct {
 	// finding's paths are relative to it.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
-	// Flags are the flags by which the finding was judged.
+	// Flags holds the values of the flags that determined that the run counts as a finding.
 	Flags Flags `json:"flags,omitzero"`
 	// Repeated is the number of replays, out of Tries, that reproduced the finding. A finding is
 	// not replayed if a single run proves it, or if no time is left.
@@ -66,8 +66,8 @@ type Evidence struct {
 
 func (e *Evidence) evidence() *Evidence { return e }
 
-// Flags are the values of command-line flags that decide what counts as a finding. A replay uses
-// the same values, unless it is given others. Zero values are unknown.
+// Flags holds the values of command-line flags that determine which runs count as findings. A
+// replay uses the same values by default. Zero values are unknown.
 type Flags struct {
 	Quiet     metav1.Duration `json:"quiet,omitzero"`
 	Settle    metav1.Duration `json:"settle,omitzero"`

@@ -115,8 +115,8 @@ func (f *Fault) Possible() string {
 	return f.Entry().Possible
 }
 
-// CheckWrite returns an error if fuzz does not inject faults of this kind, which must hit a write, or
-// if the fault's Call, Nth or Step is invalid in fuzz.
+// CheckWrite returns an error if fuzz cannot inject the fault. fuzz injects only certain kinds of
+// faults, all of which hit writes, and does not support all values of Call, Nth and Step.
 func (f Fault) CheckWrite() error {
 	switch {
 	case f.Entry().Hits != Write:

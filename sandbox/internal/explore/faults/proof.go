@@ -21,13 +21,14 @@ const (
 	AgainRule  = "explore-again"
 )
 
-// Trace is the record by which a fault counts as reached or not: what the proxy, the kernel and the
-// API server saw from the time at which the fault's rule was added, or the fault's step began.
+// Trace is the record that shows whether a fault took effect. It contains the observations of the
+// proxy, the kernel and the API server since the fault's rule was added, or since the fault's step
+// began.
 type Trace struct {
-	// Began is the beginning of the trace, and Now its end.
+	// Began is the beginning of the trace, and Now is its end.
 	Began, Now time.Time
-	// Requests lists the operator's completed requests, and the events of its watches that rules
-	// have hit.
+	// Requests lists the operator's completed requests, and the events of its watches that were hit
+	// by rules.
 	Requests []observe.Request
 	// Pending is set if the fault's rule has hit a request that is not complete yet.
 	Pending bool
@@ -36,7 +37,7 @@ type Trace struct {
 	Versions  []observe.Version
 	// Watched lists the resources that the operator watches.
 	Watched []string
-	// Hold is the time for which faults with Holds hold back events.
+	// Hold is the time for which faults hold back events, if their table entry sets Holds.
 	Hold time.Duration
 }
 
@@ -46,23 +47,23 @@ func (f *Fault) TookEffect(t *Trace) bool {
 	return proof != nil && proof(f, t)
 }
 
-// Proof reports whether a trace shows a part of a fault's effect.
+// Proof reports whether a trace shows a certain part of a fault's effect.
 type Proof func(*Fault, *Trace) bool
 
-// all returns a proof of all the given parts.
+// all returns a Proof that requires all of the given parts.
 func all(parts ...Proof) Proof {
 	return func(f *Fault, t *Trace) bool {
 		return !slices.ContainsFunc(parts, func(part Proof) bool { return !part(f, t) })
 	}
 }
 
-// hit returns the first request or event that a rule has hit and for which `is` returns true. It
-// returns nil if there is none.
+// hit returns the first request or event that was hit by a rule and for which `is` returns true, or
+// nil if there is none.
 func (t *Trace) hit(rule string, is func(*observe.Request) bool) *observe.Request {
 	i := slices.IndexFunc(t.Requests, func(r observe.Request) bool {
 		since := r.Time
 		if isWatch(&r) {
-			since = r.Ended() // It may have begun before the rule was added.
+			since = r.Ended() // The request may have begun before the rule was added.
 		}
 		return r.Rule == rule && !since.Before(t.Began) && is(&r)
 	})
@@ -78,8 +79,8 @@ func isWatch(r *observe.Request) bool {
 
 func anyHit(*observe.Request) bool { return true }
 
-// began returns the time of the request or event that the fault has hit first. Without one, it is
-// the beginning of the trace.
+// began returns the time of the first request or event that the fault has hit. If there is none, it
+// returns the beginning of the trace.
 func (t *Trace) began() time.Time {
 	if r := t.hit(FaultRule, anyHit); r != nil {
 		return r.Time
@@ -87,8 +88,9 @@ func (t *Trace) began() time.Time {
 	return t.Began
 }
 
-// answered returns a proof that a request of the fault ended with a status. 0 means that the
-// operator got no answer. `sent` reports whether the API server had answered the request.
+// answered returns a Proof that a request hit by the fault ended with the given status; 0 means
+// that the operator got no response. `sent` is set if the API server must have answered the
+// request.
 func answered(status int, sent bool) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.hit(FaultRule, func(r *observe.Request) bool {
@@ -97,13 +99,15 @@ func answered(status int, sent bool) Proof {
 	}
 }
 
-// Proofs that the operator got no answer: to a request that was not sent, or to one that was.
+// Proofs that the operator got no response, to a request that was not sent to the API server, or to
+// a request that was sent.
 var (
 	unsent     = answered(0, false)
 	unanswered = answered(0, true)
 )
 
-// delayed returns a proof that a request was delayed for a time, or until the operator gave up.
+// delayed returns a Proof that a request was delayed for the given time, or until the operator
+// cancelled it.
 func delayed(by time.Duration) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.Pending || t.hit(FaultRule, func(r *observe.Request) bool {
@@ -112,33 +116,34 @@ func delayed(by time.Duration) Proof {
 	}
 }
 
-// sentLater proves that a request of the fault was held, and then answered by the API server.
+// sentLater proves that a request hit by the fault was held back, and then answered by the API
+// server.
 func sentLater(_ *Fault, t *Trace) bool {
 	return t.hit(FaultRule, func(r *observe.Request) bool { return r.Event == "" && r.Fault == fault.Delay && r.Upstream != 0 }) != nil
 }
 
-// injected returns a proof that the proxy has done to an event what a kind of fault does.
+// injected returns a Proof that the proxy has injected a fault of the given kind into an event.
 func injected(kind fault.Kind) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.hit(FaultRule, func(r *observe.Request) bool { return r.Event != "" && r.Fault == kind }) != nil
 	}
 }
 
-// ended proves that a watch was ended by the fault.
+// ended proves that the fault has ended a watch.
 func ended(_ *Fault, t *Trace) bool {
 	return t.hit(FaultRule, func(r *observe.Request) bool { return r.Event == "" }) != nil
 }
 
-// restarted returns a proof that the operator was killed and started again after the fault's
-// request or event, a number of times.
+// restarted returns a Proof that the operator was killed and started again the given number of
+// times after the request or event that the fault has hit.
 func restarted(times int) Proof {
 	return func(_ *Fault, t *Trace) bool { return t.restarts(observe.OperatorProcess, t.began()) >= times }
 }
 
-// startedAgain proves that the operator was killed and started again, at the end of a step.
+// startedAgain proves that the operator was killed and started again at the end of a step.
 func startedAgain(_ *Fault, t *Trace) bool { return t.restarts(observe.OperatorProcess, t.Began) > 0 }
 
-// restarts counts the restarts of a killed process since a time.
+// restarts counts how often a process was killed and started again since the given time.
 func (t *Trace) restarts(of string, since time.Time) int {
 	n, killed := 0, false
 	for _, e := range t.Processes {
@@ -153,21 +158,22 @@ func (t *Trace) restarts(of string, since time.Time) int {
 	return n
 }
 
-// killedAgain proves that the next write of the restarted operator was not sent either.
+// killedAgain proves that the next write of the restarted operator was not sent to the API server
+// either.
 func killedAgain(_ *Fault, t *Trace) bool {
 	return t.hit(AgainRule, func(r *observe.Request) bool { return r.Status == 0 && r.Upstream == 0 }) != nil
 }
 
-// cutOff proves that connections were closed after the fault's request: those of watches, or those
-// of later requests.
+// cutOff proves that connections were closed after the request that the fault has hit: connections
+// of watches, or of later requests.
 func cutOff(_ *Fault, t *Trace) bool {
 	return slices.ContainsFunc(t.Requests, func(r observe.Request) bool {
 		return r.Rule == AgainRule && r.Fault == fault.Close || r.Rule == "" && r.Fault == fault.CutWatch
 	})
 }
 
-// overtaken proves that another client has written before the fault's request arrived, and that the
-// operator did not hear of it at first.
+// overtaken proves that another client has written before the fault's request reached the API
+// server, and that the operator was not informed of that write at first.
 func overtaken(_ *Fault, t *Trace) bool {
 	written := slices.DeleteFunc(slices.Clone(t.Versions), func(v observe.Version) bool {
 		return v.Time.Before(t.began()) || !v.Touches()
@@ -176,8 +182,8 @@ func overtaken(_ *Fault, t *Trace) bool {
 	return len(written) > 0 && (!heard || t.hit(FreezeRule, anyHit) != nil)
 }
 
-// succeeded proves that another process led while the first was suspended, and that the first then
-// went on.
+// succeeded proves that another process became the leader while the first process was suspended,
+// and that the first process was then resumed.
 func succeeded(_ *Fault, t *Trace) bool {
 	request := t.hit(FaultRule, anyHit)
 	if request == nil {
@@ -202,8 +208,8 @@ func succeeded(_ *Fault, t *Trace) bool {
 	return !second.IsZero() && !resumed.IsZero() && slices.ContainsFunc(t.Requests, leads)
 }
 
-// killedMeanwhile returns a proof that a control plane component was killed while the fault's
-// request was held, and started again.
+// killedMeanwhile returns a Proof that a control plane component was killed while the fault's
+// request was held back, and was started again.
 func killedMeanwhile(component string) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		request := t.hit(FaultRule, func(r *observe.Request) bool { return r.Fault == fault.Delay })
@@ -213,7 +219,7 @@ func killedMeanwhile(component string) Proof {
 	}
 }
 
-// listedAgain proves that the operator was made to list the fault's resource after an event was
+// listedAgain proves that the operator was forced to list the fault's resource after an event was
 // dropped.
 func listedAgain(f *Fault, t *Trace) bool {
 	return t.hit(ExpireRule, func(r *observe.Request) bool { return r.Status == http.StatusGone }) != nil ||
@@ -222,10 +228,10 @@ func listedAgain(f *Fault, t *Trace) bool {
 		})
 }
 
-// waited proves that events were held back for the time set by --hold.
+// waited proves that events were held back for the duration of --hold.
 func waited(_ *Fault, t *Trace) bool { return t.Now.Sub(t.began()) >= t.Hold }
 
-// staleList proves that the operator was served a list that differs from the current list.
+// staleList proves that the operator received a list that differs from the current list.
 func staleList(_ *Fault, t *Trace) bool {
 	return t.hit(FaultRule, func(r *observe.Request) bool { return r.Older && r.Status == http.StatusOK }) != nil
 }

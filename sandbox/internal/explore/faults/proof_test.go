@@ -19,34 +19,34 @@ import (
 // armed is the beginning of all traces of this test.
 var armed = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// at returns the time some seconds after the beginning.
+// at returns the time that is the given number of seconds after the beginning.
 func at(seconds float64) time.Time {
 	return armed.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// write returns a write of the operator that the fault's rule has hit after a second, with the
-// status sent to the operator and the status received from the API server.
+// write returns a write that the fault's rule has hit after one second, with the status that the
+// operator received and the status that the proxy received from the API server.
 func write(kind fault.Kind, status, upstream int, seconds float64) observe.Request {
 	return observe.Request{Time: at(1), Verb: "update", Resource: "configmaps", Rule: FaultRule, Fault: kind, Status: status, Upstream: upstream, Seconds: seconds}
 }
 
-// event returns an event that the fault's rule has hit after a second.
+// event returns a watch event that the fault's rule has hit after one second.
 func event(kind fault.Kind) observe.Request {
 	return observe.Request{Time: at(1), Verb: "watch", Resource: "configmaps", Rule: FaultRule, Fault: kind, Event: "MODIFIED"}
 }
 
-// endedWatch returns a watch that began before the trace, and that the fault has ended.
+// endedWatch returns a watch that began before the trace and was ended by the fault.
 func endedWatch(kind fault.Kind) observe.Request {
 	return observe.Request{Time: at(-1), Verb: fault.VerbWatchList, Resource: "configmaps", Rule: FaultRule, Fault: kind, Status: 200, Upstream: 200, Seconds: 3}
 }
 
-// expired returns a watch that the operator was made to open again, and to which it got the answer
-// 410.
+// expired returns a watch that the operator was forced to reopen, and that was answered with the
+// status 410.
 func expired() observe.Request {
 	return observe.Request{Time: at(2), Verb: "watch", Resource: "configmaps", Rule: ExpireRule, Fault: fault.Error, Status: 410}
 }
 
-// process returns a process event some seconds after the beginning.
+// process returns a process event the given number of seconds after the beginning.
 func process(seconds float64, of string, what observe.ProcessChange) observe.ProcessEvent {
 	return observe.ProcessEvent{Time: at(seconds), Of: of, What: what}
 }
@@ -56,7 +56,7 @@ func restart(seconds float64) []observe.ProcessEvent {
 	return []observe.ProcessEvent{process(seconds, observe.OperatorProcess, observe.Killed), process(seconds+0.1, observe.OperatorProcess, observe.Started)}
 }
 
-// touched returns the version that another client's annotation makes of an object.
+// touched returns the version of an object that results when another client annotates it.
 func touched(t *testing.T) observe.Version {
 	t.Helper()
 	object := func(annotations map[string]any) *unstructured.Unstructured {
@@ -65,8 +65,8 @@ func touched(t *testing.T) observe.Version {
 	return observe.Version{Time: at(1.5), Resource: "configmaps", Object: object(map[string]any{observe.TouchedAnnotation: "now"}), Old: object(nil)}
 }
 
-// proofs maps each kind of fault to a record with its effect and nothing else, so that each part of
-// the record is needed.
+// proofs maps each kind of fault to a trace that shows only its effect, so that no part of the
+// trace may be missing.
 func proofs(t *testing.T) map[Kind]Trace {
 	requests := func(all ...observe.Request) Trace { return Trace{Requests: all} }
 	with := func(trace Trace, all ...observe.ProcessEvent) Trace {
@@ -115,8 +115,8 @@ func proofs(t *testing.T) map[Kind]Trace {
 	}
 }
 
-// TestProofs checks for each kind of fault that a record with the fault's effect counts, and that
-// the same record without any of its parts does not.
+// TestProofs checks for each kind of fault that a trace of the fault's effect is sufficient, and
+// that the same trace is not sufficient if any of its parts is missing.
 func TestProofs(t *testing.T) {
 	full := proofs(t)
 	for i := range Table {
@@ -146,7 +146,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// without returns the ways to leave out a part of a trace.
+// without returns functions that each remove a part of a trace.
 func without(trace *Trace) map[string]func(*Trace) {
 	ways := map[string]func(*Trace){
 		"anything":           func(t *Trace) { *t = Trace{Began: armed, Now: at(400)} },
@@ -169,8 +169,7 @@ func without(trace *Trace) map[string]func(*Trace) {
 	return ways
 }
 
-// passOn makes requests and events that a rule has hit look as if the rule had done nothing to
-// them.
+// passOn changes requests and events that were hit by a rule as if the rule had no effect on them.
 func passOn(requests []observe.Request) {
 	for i := range requests {
 		r := &requests[i]
@@ -181,7 +180,7 @@ func passOn(requests []observe.Request) {
 	}
 }
 
-// TestProofsThatFail checks records that look like a fault's effect, and are not.
+// TestProofsThatFail checks traces that resemble a fault's effect but do not prove it.
 func TestProofsThatFail(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind   Kind
@@ -219,7 +218,7 @@ func TestProofsThatFail(t *testing.T) {
 	}
 }
 
-// TestOtherProofs checks records of faults that take effect in another way.
+// TestOtherProofs checks traces of faults that take effect in a less common way.
 func TestOtherProofs(t *testing.T) {
 	listed := observe.Request{Time: at(2), Verb: "list", Resource: "configmaps", Status: 200, Upstream: 200}
 	closed := observe.Request{Time: at(2), Verb: "get", Rule: AgainRule, Fault: fault.Close}

@@ -31,7 +31,7 @@ type Entry struct {
 	// instead if the action needs a workload's baseline, which fuzz does not have.
 	Act      func(Actor, context.Context) error
 	ActInRun func(RunActor, context.Context) error
-	// Proof tells from the record of a run whether the fault took effect.
+	// Proof reports whether the trace of a run shows that the fault took effect.
 	Proof Proof
 	// Score is the fault's base score, to which the planner adds a value for the request, event or
 	// start. ReadScore is the base score for a read; 0 means that the fault does not hit reads.

@@ -25,8 +25,8 @@ const deaf = 3 * time.Second
 // moment is the time allowed for an operator to react to an event.
 const moment = time.Second
 
-// CrashTwice restarts the operator twice; the second restart precedes the new process's first
-// write. There is no second restart if the new process writes nothing.
+// CrashTwice restarts the operator twice, the second time before the new process's first write. If
+// the new process writes nothing, there is no second restart.
 func (i *RunInjector) CrashTwice(ctx context.Context) error {
 	if err := i.Rules.add(faults.AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
 		return err

@@ -39,7 +39,7 @@ type Injector struct {
 	Parts
 	fault *faults.Fault
 	// armed is the time at which Arm was called for the fault, or zero. from is the number of
-	// requests at that time.
+	// requests logged by then.
 	armed time.Time
 	from  int
 }
@@ -61,10 +61,10 @@ func (i *Injector) Reached() bool {
 	return i.fault.TookEffect(&trace)
 }
 
-// trace returns what was recorded since the fault was armed.
+// trace returns the record of the run since the fault was armed.
 func (i *Injector) trace() faults.Trace {
 	t := faults.Trace{Began: i.armed, Now: time.Now(), Requests: i.Log.Since(i.from), Processes: i.Processes.Since(i.armed)}
-	// The rule of a request that is still delayed is still there.
+	// While a request is delayed, the rule that delays it is still in the list of rules.
 	t.Pending = i.Rules.fired(faults.FaultRule) && !slices.ContainsFunc(t.Requests, func(r observe.Request) bool { return r.Rule == faults.FaultRule })
 	return t
 }
@@ -94,7 +94,7 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	return i.arm(ctx, i.fault.Entry().Rule)
 }
 
-// arm acts like Arm, with a rule that injects the given fault of the proxy.
+// arm is like Arm, with a rule that injects the given fault of the proxy.
 func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, error) {
 	f := i.fault
 	i.armed, i.from = time.Now(), i.Log.Len()

@@ -73,8 +73,8 @@ var effectsOnEvents = map[faults.Kind]string{
 }
 
 // TestEachFaultTakesEffect checks that each fault for writes or events has the expected effect on a
-// request or a watch. Then the fault counts as reached, unless its action is missing, which this
-// test does not perform.
+// request or a watch. The fault must then count as reached, unless it requires an action, which
+// this test does not perform.
 func TestEachFaultTakesEffect(t *testing.T) {
 	for _, entry := range faults.Table {
 		kind := entry.Kind
@@ -132,7 +132,7 @@ func testWrite(t *testing.T, kind faults.Kind) {
 	checkReached(t, i)
 }
 
-// checkReached checks that the fault counts as reached if its rule alone completes it.
+// checkReached checks that the fault counts as reached if it requires no action besides its rule.
 func checkReached(t *testing.T, i *Injector) {
 	t.Helper()
 	logged(t, i)
@@ -142,10 +142,10 @@ func checkReached(t *testing.T, i *Injector) {
 	}
 }
 
-// logged waits until the proxy's log shows what the fault's rule has done.
+// logged waits until the proxy's log shows the effect of the fault's rule.
 func logged(t *testing.T, i *Injector) {
 	t.Helper()
-	// The log shows the end of a watch after the fault that ended it.
+	// The end of a watch is logged after the fault that ended it.
 	ends := slices.ContainsFunc(i.Rules.List(), func(r fault.RuleStatus) bool {
 		return r.Fault.Kind == fault.ExpireWatch || r.Fault.Kind == fault.CutWatch
 	})
@@ -166,8 +166,8 @@ func requests(i *Injector) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestFaultsWithoutEffect checks for each fault that it does not count as reached if its rule hits a
-// request or an event and does nothing to it, or if nothing restarts the operator.
+// TestFaultsWithoutEffect checks that no fault counts as reached if its rule hits a request or an
+// event without affecting it, or if the operator is not restarted.
 func TestFaultsWithoutEffect(t *testing.T) {
 	for _, entry := range faults.Table {
 		t.Run(string(entry.Kind), func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestActionsInFuzz(t *testing.T) {
 	}
 }
 
-// TestReached checks that the record of one fault does not count for the next fault.
+// TestReached checks that the trace of a fault does not count for the next fault.
 func TestReached(t *testing.T) {
 	i, client := injectThrough(t, func(http.ResponseWriter, *http.Request) {}, faults.Fault{Kind: "Unavailable", Step: 1, Call: &observe.Call{Verb: "get", Resource: "configmaps"}, Nth: 1})
 	if i.Reached() {

@@ -18,8 +18,8 @@ const (
 	// mostPeriods is the maximum number of periods in which requests are counted. On a busy
 	// machine, a hot loop is slower and therefore takes longer to detect.
 	mostPeriods = 6
-	// fewRequests is the number of requests per period, beyond the baseline's requests, that rules
-	// out a hot loop.
+	// fewRequests is the maximum number of requests per period, in addition to the baseline's
+	// requests, of an operator that is not in a hot loop.
 	fewRequests = 3
 )
 

@@ -87,9 +87,10 @@ func (o *Outcome) Unjudgeable() string {
 
 const unreached = "the fault was not reached"
 
-// Decides reports whether a fault's second run (the receiver) confirms or refutes the first run,
-// whose problems are `before`. A run that does not reach the fault does neither. Nor does a run with
-// another problem, such as an operator that a busy machine has not restarted in time.
+// Decides reports whether the receiver, the second run with a fault, confirms or refutes the first
+// run, whose problems are `before`. A run that does not reach the fault does neither. The same
+// applies to a run with another problem, for example if the operator was not restarted in time on a
+// busy machine.
 func (o *Outcome) Decides(before []Problem) bool {
 	if slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.Certain() }) {
 		return true

@@ -41,7 +41,7 @@ func (w *row) add(r *Request) {
 	w.tries = w.tries[max(0, len(w.tries)-inRow):]
 }
 
-// Ended returns the time at which the request was answered, or ended without an answer.
+// Ended returns the time at which the request was answered, or ended without a response.
 func (r *Request) Ended() time.Time {
 	return r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
 }

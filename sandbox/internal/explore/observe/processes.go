@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// ProcessEvent is a change in the life of a process of the operator or of the control plane.
+// ProcessEvent is the start, the end or another change of a process of the operator or the control
+// plane.
 type ProcessEvent struct {
 	Time time.Time
 	// Of is OperatorProcess, or the name of a control plane component.
@@ -23,7 +24,7 @@ const OperatorProcess = "operator"
 // ProcessChange is a kind of process event.
 type ProcessChange string
 
-// Kinds of process events. Killed is an end by SIGKILL, Exited is any other end.
+// Kinds of process events. Killed is an end by SIGKILL, and Exited is any other end.
 const (
 	Started   ProcessChange = "started"
 	Killed    ProcessChange = "killed"

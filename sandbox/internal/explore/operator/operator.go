@@ -121,7 +121,7 @@ func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 	return o.Pod.Start(command, child.Start)
 }
 
-// endOf tells a kill from any other end of a process.
+// endOf returns whether a process was killed or ended in another way.
 func endOf(state *os.ProcessState) observe.ProcessChange {
 	if state == nil {
 		return observe.Exited

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// TestProcessLog checks that the log tells kills from other ends of processes, and has the
-// suspensions of all processes of an operator.
+// TestProcessLog checks that the log distinguishes kills from other ends of processes, and contains
+// the suspensions of all processes of an operator.
 func TestProcessLog(t *testing.T) {
 	start := func(log *observe.ProcessLog, command ...string) *Operator {
 		t.Helper()

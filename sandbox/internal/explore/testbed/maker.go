@@ -27,12 +27,13 @@ type Limits struct {
 	Settle, Patience time.Duration
 }
 
-// mostLearning is the maximum quiet time while a baseline is learned, as a multiple of
-// Limits.Quiet.
+// mostLearning is the maximum ratio between the quiet time and Limits.Quiet while a baseline is
+// learned.
 const mostLearning = 4
 
-// MostQuiet returns the maximum quiet time while a baseline is learned. The quiet time grows up to
-// it if a busy machine may have stalled the operator for longer than Limits.Quiet.
+// MostQuiet returns the maximum quiet time while a baseline is learned. On a busy machine, which
+// may have stalled the operator for longer than Limits.Quiet, the quiet time is increased up to
+// this maximum.
 func (l Limits) MostQuiet() time.Duration { return mostLearning * l.Quiet }
 
 // Maker creates testbeds for an operator. All testbeds begin with the same cluster state.
@@ -59,8 +60,8 @@ func (m *Maker) Inputs(files []string, subject, judging any) results.Inputs {
 	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Subject: subject, Judging: []any{judging, m.FailOnLog}}
 }
 
-// Flags returns the values of the flags by which findings are judged. `hold` is the time for which
-// faults hold back events, or 0.
+// Flags returns the values of the flags that determine which runs count as findings. `hold` is the
+// time for which faults hold back events, or 0.
 func (m *Maker) Flags(l Limits, hold time.Duration) results.Flags {
 	flags := results.Flags{Hold: metav1.Duration{Duration: hold}}
 	flags.Quiet.Duration, flags.Settle.Duration, flags.Patience.Duration = l.Quiet, l.Settle, l.Patience
