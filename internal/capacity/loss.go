@@ -66,7 +66,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		l.Nodes = append(l.Nodes, n.object.Name)
 		for _, p := range n.pods {
 			switch {
-			case ofDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero():
+			case pods.IsOfDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero():
 			case pods.IsReplaced(p.object):
 				homeless = append(homeless, p)
 			case reported(p):
