@@ -95,8 +95,9 @@ func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 }
 
 // most implements [sharedLimit.most]. Copies are placed until no domain accepts another copy. The
-// domain with the fewest pods always accepts a copy while one fits on its nodes, so at the end it is full,
-// and every other domain is full or has maxSkew more pods. This holds for any order of placements.
+// domain with the fewest pods always accepts a copy while one fits on its nodes, so at the end it
+// is full, and every other domain is full or has maxSkew more pods. This holds for any order of
+// placements.
 func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	least, count := int64(math.MaxInt64), 0
 	for domain, nodes := range s.domains.nodes {

@@ -53,8 +53,8 @@ type reconciler struct {
 	reporter *reporter
 
 	mu sync.Mutex
-	// leadingSince is the time at which this process, after it became the leader, had added the
-	// restarts in progress to the budget; zero before then.
+	// leadingSince is the time at which this process was ready to decide as the leader, because it
+	// had added the restarts in progress to the budget; zero before that.
 	leadingSince time.Time
 }
 

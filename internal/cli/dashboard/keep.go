@@ -27,7 +27,7 @@ type keeper struct {
 	siblings map[types.UID]*sharedParts
 }
 
-// mostOwners is the maximum number of entries in siblings.
+// mostOwners is the maximum number of owners whose shared parts are stored.
 const mostOwners = 50_000
 
 // sharedParts holds the parts of a pod that other pods of the same owner can share, with hashes of

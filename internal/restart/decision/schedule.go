@@ -117,7 +117,7 @@ func (t *scheduleTrigger) find(base time.Time) {
 		return
 	}
 	if until != nil && until.Time.Before(base) {
-		base = until.Time // The last search covered only the time until then.
+		base = until.Time // There is no tick before this time, according to the last search.
 	}
 	t.advance(base)
 }

@@ -32,7 +32,7 @@ func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 			continue
 		}
 		if v.Type != watch.Modified || v.Old == nil {
-			return nil // Neither helps if objects are created or deleted.
+			return nil // Excluding fields or a shorter --quiet does not help if objects are created or deleted.
 		}
 		times = append(times, v.Time)
 		for _, path := range v.changedPaths() {
