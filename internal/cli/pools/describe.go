@@ -143,6 +143,7 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	about := client.MatchingFields{"involvedObject.kind": poolKind.Name, "involvedObject.name": name}
 	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
 		e.Console.Note("events are left out: " + err.Error())
+		f.NoEvents = true
 	} else if err != nil {
 		return f, err
 	}
@@ -208,6 +209,10 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 		return err
 	}
 	fmt.Fprintln(out)
+	if d.Events == nil {
+		fmt.Fprintln(out, "Recent events are not known.")
+		return nil
+	}
 	if len(d.Events) == 0 {
 		fmt.Fprintln(out, "No recent events.")
 		return nil

@@ -10,7 +10,7 @@ const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
 const key = "tide-ticket", me = crypto.randomUUID();
-let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "";
+let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "", shown = "";
 
 // The link has a code in its fragment, which no browser sends, and which is spent for a token. The
 // token is in memory only. For a reload of the tab there is a ticket, which is spent like a code: it
@@ -84,7 +84,9 @@ function put(e) {
   if (e.html) {
     const next = document.createElement("main");
     next.innerHTML = policy.createHTML(e.html);
-    morph(main, next);
+    // Another page has nothing in common with the one before.
+    if (shown === location.pathname) morph(main, next); else main.replaceChildren(...next.childNodes);
+    shown = location.pathname;
     roving();
   }
   context = e.context ? "?context=" + encodeURIComponent(e.context) : "";
