@@ -432,7 +432,7 @@ install: ## Install the CRDs into the cluster that KUBECTL talks to.
 	$(KUBECTL) apply -k config/crd
 
 .PHONY: uninstall
-uninstall: delete-pools ## Delete the node pools, while a manager still cleans their nodes, then the CRDs.
+uninstall: delete-pools ## Delete node pools and maintenances, while a manager still cleans their nodes, then the CRDs.
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
 .PHONY: deploy
@@ -440,12 +440,12 @@ deploy: ## Install everything: CRDs, rights and the manager.
 	$(KUBECTL) apply -k config/default
 
 .PHONY: undeploy
-undeploy: delete-pools ## Delete the node pools, while the manager still cleans their nodes, then everything.
+undeploy: delete-pools ## Delete node pools and maintenances, while the manager still cleans their nodes, then everything.
 	$(KUBECTL) delete --ignore-not-found -k config/default
 
-# A pool goes when its nodes are clean, which only a running manager can do.
-# Without one this fails after a minute, and that is better than nodes that
-# keep their taints forever.
+# A pool goes when its nodes are clean, and a maintenance when they are uncordoned,
+# which only a running manager can do. Without one this fails after a minute, and
+# that is better than nodes that keep their taints forever.
 .PHONY: delete-pools
 delete-pools:
-	@if $(KUBECTL) get crd nodepools.tidekeeper.dev >/dev/null 2>&1; then $(KUBECTL) delete nodepools.tidekeeper.dev --all --timeout=60s; fi
+	@for kind in nodemaintenances nodepools; do if $(KUBECTL) get crd $$kind.tidekeeper.dev >/dev/null 2>&1; then $(KUBECTL) delete $$kind.tidekeeper.dev --all --timeout=60s || exit 1; fi; done

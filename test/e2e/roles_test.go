@@ -34,7 +34,7 @@ var verbsOf = map[string][]string{
 // namespace.
 func TestRolesAreAsThePageSays(t *testing.T) {
 	header, rows := rolesTable(t)
-	for _, role := range []string{"view", "edit", "admin", "cluster-admin", "tidekeeper-freeze-view", "tidekeeper-freeze-edit", "tidekeeper-nodepool-view", "tidekeeper-nodepool-edit", "tidekeeper-scheduledrestart-view", "tidekeeper-scheduledrestart-edit"} {
+	for _, role := range []string{"view", "edit", "admin", "cluster-admin", "tidekeeper-freeze-view", "tidekeeper-freeze-edit", "tidekeeper-nodemaintenance-view", "tidekeeper-nodemaintenance-edit", "tidekeeper-nodepool-view", "tidekeeper-nodepool-edit", "tidekeeper-scheduledrestart-view", "tidekeeper-scheduledrestart-edit"} {
 		if rows[role] == nil {
 			t.Errorf("the page does not have the role %s", role)
 		}
