@@ -57,7 +57,7 @@ const mostRounds = 4
 // make builds a page, and builds it again once its missing answers have arrived. It does not hold
 // the lock of the pages while it waits.
 func (m *Member) make(b builder, r *request) (*page, error) {
-	work := time.Duration(0)
+	work := r.computing
 	for round := 1; ; round++ {
 		m.models.mu.Lock()
 		began := time.Now()

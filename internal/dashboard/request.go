@@ -28,8 +28,10 @@ type request struct {
 	readOnly bool
 	// recent is set if the page may show values that were computed up to recentAge ago.
 	recent bool
-	// model is the model of the free capacity. It is nil if the free capacity is unknown.
-	model *roomModel
+	// model is the model of the free capacity. It is nil if the free capacity is unknown. computing is
+	// the time spent on it.
+	model     *roomModel
+	computing time.Duration
 	// played is the forecast. It is only set for pages with a forecast.
 	played shownForecast
 	// started caches the start-ups of the page's pods, keyed by the period into the past.
@@ -97,7 +99,9 @@ func (r *request) restartTable() *restartTable {
 // before the lock of the pages is acquired.
 func (r *request) compute(b builder) {
 	if b.room {
+		began := time.Now()
 		r.model = r.models.rooms.of(r.snapshot, r.recent)
+		r.computing = time.Since(began)
 	}
 	if b.ahead != nil {
 		r.play(b.ahead(r))

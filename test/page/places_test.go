@@ -5,11 +5,8 @@ package page
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -51,6 +48,32 @@ func staysInPlace(ctx context.Context, t *testing.T, d *dashboard) {
 	until(ctx, t, "Back closes it, and the row has the focus", closed)
 }
 
+// twoClicks checks that three questions are answered by at most two clicks from the overview: which
+// restarts will be missed, and why; what is lost with a node; and why a pod was slow.
+func twoClicks(ctx context.Context, t *testing.T, d *dashboard) {
+	click := func(what, element string) {
+		t.Helper()
+		until(ctx, t, "there is "+what, element)
+		value[bool](ctx, t, "("+element+".click(), true)")
+	}
+	inView := func(what, element, text string) {
+		t.Helper()
+		until(ctx, t, what, `(e => { const box = e?.getBoundingClientRect(); return box && box.top < innerHeight && box.bottom > 0 && `+text+`.test(e.innerText); })(`+element+`)`)
+	}
+	open(ctx, t, d.base+"/")
+	click("the headline about missed ticks", `[...document.querySelectorAll("#headline a")].find(a => a.textContent.includes("will be missed"))`)
+	inView("the restart that misses ticks is named, with the reason", `document.getElementById("unserved")`, `/shop\/broken[^]*Missed[^]*(pods|available)/`)
+
+	open(ctx, t, d.base+"/")
+	click("the pool", `document.querySelector("#pool-worker th a")`)
+	click("the node", `[...document.querySelectorAll("[data-square]")].find(a => a.href.includes("node=node-2"))`)
+	inView("the panel says what is lost with the node", `document.getElementById("panel")`, `/Node node-2[^]*If it is lost: \d+ pods? need/`)
+
+	open(ctx, t, d.base+"/")
+	click("a slow pod", `document.querySelector("[aria-labelledby=h-slow] tbody a")`)
+	inView("the panel says what the pod waited for", `document.getElementById("panel")`, `/Ready \S+ after it was created[^]*Waited for/i`)
+}
+
 // narrowRows is a script that returns the table rows that, at a width of 400 px, are wider than the
 // window or taller than their content.
 const narrowRows = `[...document.querySelectorAll("main .cards tbody tr")].filter(row => {
@@ -61,28 +84,12 @@ const narrowRows = `[...document.querySelectorAll("main .cards tbody tr")].filte
 // narrow checks that at a width of 400 px each row is shown as a card that fits the window, and
 // that hidden cells do not make the card taller.
 func narrow(ctx context.Context, t *testing.T, d *dashboard) {
-	defer func() {
-		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1360, 1000)); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(400, 800)); err != nil {
-		t.Fatal(err)
-	}
+	withWidth(ctx, t, narrowest)
 	for _, page := range pages {
 		open(ctx, t, d.base+page.path)
 		shows(ctx, t, page.shows)
 		if n := value[int](ctx, t, `document.querySelectorAll("main .cards tbody tr").length`); n == 0 {
 			t.Errorf("%s has no rows: is this test looking?", page.path)
-		}
-		if dir := imagesDir(); dir != "" && page.name == "restarts" {
-			picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "dashboard-narrow.png"), picture, 0o600); err != nil {
-				t.Fatal(err)
-			}
 		}
 		if bad := value[[]string](ctx, t, narrowRows); len(bad) > 0 {
 			t.Errorf("%s at 400 px has rows that are not in view, or are tall and empty: %q", page.path, bad)
