@@ -186,6 +186,7 @@ function moveInMap(event, square) {
 }
 
 function stop() {
+  clearTimeout(again);
   if (stream) stream.abort();
   stream = null;
   streaming = "";
@@ -258,16 +259,18 @@ async function go(focus) {
   if ($("q") !== document.activeElement) $("q").value = new URLSearchParams(location.search).get("q") || "";
   $("search").hidden = !/^\/(restarts|pods)?$/.test(location.pathname);
   const here = location.pathname + location.search;
+  let wait = 0;
   stop();
   try {
     const answer = await ask("/-/page" + here);
     if (here !== location.pathname + location.search) return;
     if (answer.status === 401) return noToken();
     if (answer.ok) put(await answer.json()); else return refuse(await answer.text());
+    wait = 300; // What is new since is sent then, unless another page is visited before.
   } catch { /* The stream says so. */ }
   if (focus) main.focus({ preventScroll: true });
   if (location.hash) document.querySelector("#" + CSS.escape(location.hash.slice(1)))?.scrollIntoView();
-  follow();
+  later(wait);
 }
 
 // opener is the row or the square whose panel is open: closing the panel gives it the focus back.
