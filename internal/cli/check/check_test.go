@@ -36,8 +36,8 @@ func (c ofNamespace) List(_ context.Context, list client.ObjectList, options ...
 	return nil
 }
 
-// TestObservedInTheOwnNamespace checks that a user of one namespace is told about the
-// ScheduledRestarts there, and that the others are unknown.
+// TestObservedInTheOwnNamespace checks that a user of one namespace gets the result of the
+// ScheduledRestarts there, and the note that the others are unknown.
 func TestObservedInTheOwnNamespace(t *testing.T) {
 	o := &options{Env: &cmdutil.Env{Now: time.Now}, namespace: "shop"}
 	for namespace, want := range map[string]result{
