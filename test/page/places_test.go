@@ -5,19 +5,24 @@ package page
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 )
 
-// strayRestart is a ScheduledRestart whose workload does not exist, so the page sorts it to the top
+// strayRestart is the manifest template of a ScheduledRestart whose workload does not exist, so the page sorts it to the top
 // of its table.
 const strayRestart = `
 apiVersion: tidekeeper.dev/v1
 kind: ScheduledRestart
 metadata: {name: stray, namespace: shop}
-spec: {targetRef: {kind: Deployment, name: missing}, schedule: "0 4 * * *"}
+spec: {targetRef: {kind: Deployment, name: %s}, schedule: "0 4 * * *"}
 `
+
+// longName is as long as a name can be.
+var longName = "missing-" + strings.Repeat("long-", 48) + "name"
 
 // staysInPlace checks that neither the focus nor the selection moves when a row above them appears
 // and disappears. When a panel is closed, by Esc or by Back, the focus returns to the row that
@@ -26,8 +31,11 @@ func staysInPlace(ctx context.Context, t *testing.T, d *dashboard) {
 	open(ctx, t, d.base+"/restarts")
 	const stray, row = `document.getElementById("restart-shop/stray")`, `document.getElementById("restart-shop/web")`
 	until(ctx, t, "the page shows the restart", row)
-	kubectl(t, strayRestart, "apply", "-f", "-")
+	kubectl(t, fmt.Sprintf(strayRestart, longName), "apply", "-f", "-")
 	until(ctx, t, "another restart is above it", stray+`?.compareDocumentPosition(`+row+`) & Node.DOCUMENT_POSITION_FOLLOWING`)
+	if !value[bool](ctx, t, `[...document.querySelectorAll("td.lane")].every(e => e.getBoundingClientRect().right <= innerWidth && e.getBoundingClientRect().width > 150)`) {
+		t.Error("a long name pushes the lanes out of view")
+	}
 	value[bool](ctx, t, `(window.kept = `+row+`.querySelector("a"), kept.focus({preventScroll: true}), getSelection().selectAllChildren(`+row+`.querySelector("code")), true)`)
 	kubectl(t, "", "delete", "scheduledrestart", "stray", "-n", "shop")
 	until(ctx, t, "the row above is gone", "!"+stray)
@@ -69,9 +77,28 @@ func twoClicks(ctx context.Context, t *testing.T, d *dashboard) {
 	click("the node", `[...document.querySelectorAll("[data-square]")].find(a => a.href.includes("node=node-2"))`)
 	inView("the panel says what is lost with the node", `document.getElementById("panel")`, `/Node node-2[^]*If it is lost: \d+ pods? need/`)
 
+	open(ctx, t, d.base+"/pods?since=all")
+	click("the last row", `[...document.querySelectorAll(".starts tbody th a")].at(-1)`)
+	inView("the panel of the last row is in view", `document.getElementById("panel")`, `/Waited for/i`)
+
 	open(ctx, t, d.base+"/")
 	click("a slow pod", `document.querySelector("[aria-labelledby=h-slow] tbody a")`)
 	inView("the panel says what the pod waited for", `document.getElementById("panel")`, `/Ready \S+ after it was created[^]*Waited for/i`)
+}
+
+// refusesPages checks that a page about a pool that does not exist, or that is deleted, says so, and is
+// not followed by the line that nothing answers.
+func refusesPages(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/pools/brief")
+	until(ctx, t, "the page says why it is not shown", `document.getElementById("refused")?.textContent === 'NodePool "brief": there is no such object'`)
+	kubectl(t, "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata: {name: brief}\nspec: {}\n", "apply", "-f", "-")
+	until(ctx, t, "it is there when the pool is", `document.querySelector("h1").textContent.includes("brief") && !document.getElementById("refused")`)
+	value[bool](ctx, t, `(window.lines = [], new MutationObserver(() => lines.push(document.getElementById("banner").textContent)).observe(document.getElementById("banner"), {childList: true, characterData: true, subtree: true}), true)`)
+	kubectl(t, "", "delete", "nodepool", "brief")
+	until(ctx, t, "it says so when the pool is gone", `document.getElementById("refused")?.textContent.includes("there is no such object")`)
+	if lines := value[[]string](ctx, t, `lines.filter(Boolean)`); len(lines) > 0 {
+		t.Errorf("the page says %q", lines)
+	}
 }
 
 // narrowRows is a script that returns the table rows that, at a width of 400 px, are wider than the

@@ -223,6 +223,7 @@ async function follow() {
     if (mine !== stream) return;
     stop();
     main.classList.add("stale");
+    if (shown !== location.pathname) instead(silent);
     say((at && "As of " + at + ", trying again: ") + silent, true);
     later(Math.min(5000, 500 * 2 ** retry++));
   }
@@ -231,12 +232,17 @@ async function follow() {
 // refuse says why the server does not show the page, and asks again later: what is missing may come.
 function refuse(why) {
   stop();
-  const title = Object.assign(document.createElement("h1"), { textContent: "This page cannot be shown" });
-  main.replaceChildren(title, Object.assign(document.createElement("p"), { id: "refused", textContent: why.trim() }));
-  at = "";
-  $("asof").textContent = "";
+  instead(why);
   say("");
   later(5000);
+}
+
+// instead says in place of the page why it is not shown.
+function instead(why) {
+  const title = Object.assign(document.createElement("h1"), { textContent: "This page cannot be shown" });
+  main.replaceChildren(title, Object.assign(document.createElement("p"), { id: "refused", textContent: why.trim() }));
+  shown = at = "";
+  $("asof").textContent = "";
 }
 
 // later follows the page again after some milliseconds, once, however often that is asked for.
