@@ -33,6 +33,16 @@ func pod(change func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
+// withBudget adds a PodDisruptionBudget for the pods, all of which are healthy.
+func withBudget(expected, desired int32) func(*Input) {
+	return func(in *Input) {
+		in.Budgets = []policyv1.PodDisruptionBudget{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: expected, DesiredHealthy: desired, CurrentHealthy: expected, DisruptionsAllowed: expected - desired},
+		}}
+	}
+}
+
 func deployment(replicas, ready int32, change func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &replicas}, Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 	change(d)
@@ -61,29 +71,14 @@ func TestDecide(t *testing.T) {
 			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}
 		}), how: "evict"},
 		{name: "all of four replicas, of which one may be unavailable", pod: same, of: deployment(4, 1, sameDeployment), how: "restart"},
-		{name: "one of four replicas, whose budget never allows it", pod: same, of: deployment(4, 4, sameDeployment), in: func(in *Input) {
-			in.Budgets = []policyv1.PodDisruptionBudget{{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 4, DesiredHealthy: 4, CurrentHealthy: 4},
-			}}
-		}, how: "evict"},
+		{name: "one of four replicas, whose budget never allows it", pod: same, of: deployment(4, 4, sameDeployment), in: withBudget(4, 4), how: "evict"},
 		{name: "all replicas, all of which may be unavailable", pod: same, of: deployment(4, 1, func(d *appsv1.Deployment) {
 			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromString("100%"))}
 		}), how: "evict"},
 		{name: "the only replica, to be evicted", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.SingleReplicas = tidekeeperv1.SingleReplicasEvict }, how: "evict"},
 		{name: "the only replica, not ready", pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, of: deployment(1, 0, sameDeployment), how: "evict"},
-		{name: "a budget that never allows it", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) {
-			in.Budgets = []policyv1.PodDisruptionBudget{{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 3, CurrentHealthy: 3},
-			}}
-		}, how: "restart"},
-		{name: "a budget that allows it", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) {
-			in.Budgets = []policyv1.PodDisruptionBudget{{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 3, DisruptionsAllowed: 1},
-			}}
-		}, how: "evict"},
+		{name: "a budget that never allows it", pod: same, of: deployment(3, 3, sameDeployment), in: withBudget(3, 3), how: "restart"},
+		{name: "a budget that allows it", pod: same, of: deployment(3, 3, sameDeployment), in: withBudget(3, 2), how: "evict"},
 		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Waiting, Message: "the restart budget is used up"} }, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
 		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
 		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
