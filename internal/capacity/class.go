@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
@@ -137,7 +138,7 @@ func keyOf(object *corev1.Pod, requests []resources.Amount) classKey {
 		return classKey{}
 	}
 	key := classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
-	if !ofDaemonSet(object) { // DaemonSet pods have different constraints, because each is bound to its own node.
+	if !pods.IsOfDaemonSet(object) { // DaemonSet pods have different constraints, because each is bound to its own node.
 		key.constraints = constraintsOf(&object.Spec)
 	}
 	return key

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
@@ -155,7 +154,7 @@ func newNode(object *corev1.Node, a *axes, offered []resources.Amount) *node {
 func (n *node) add(p pod) {
 	n.pods = append(n.pods, p)
 	n.free.subtract(p.class.request)
-	if ofDaemonSet(p.object) {
+	if pods.IsOfDaemonSet(p.object) {
 		n.daemonSets.add(p.class.request)
 	}
 }
@@ -176,8 +175,3 @@ func (n *node) requested() vector {
 
 // zone returns the zone of the node, or "" if it has none.
 func (n *node) zone() string { return n.object.Labels[corev1.LabelTopologyZone] }
-
-func ofDaemonSet(p *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner != nil && owner.Kind == "DaemonSet"
-}

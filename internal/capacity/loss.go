@@ -66,9 +66,10 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		l.Nodes = append(l.Nodes, n.object.Name)
 		for _, p := range n.pods {
 			switch {
-			case isMoved(p):
+			case endsWithNode(p):
+			case pods.IsReplaced(p.object):
 				homeless = append(homeless, p)
-			case !ofDaemonSet(p.object) && p.object.DeletionTimestamp.IsZero() && reported(p):
+			case reported(p):
 				l.Unmanaged++
 			}
 		}
@@ -116,7 +117,8 @@ func appendNew(list, elements []string) []string {
 	return list
 }
 
-// isMoved reports whether a pod of a lost node needs another node.
-func isMoved(p pod) bool {
-	return !ofDaemonSet(p.object) && p.object.DeletionTimestamp.IsZero() && pods.IsReplaced(p.object)
+// endsWithNode reports whether a pod terminates with its node, and needs no other: a pod of a DaemonSet,
+// or a pod that is being deleted.
+func endsWithNode(p pod) bool {
+	return pods.IsOfDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero()
 }

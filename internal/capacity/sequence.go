@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // Losing is like [Cluster.Lose] for all pods of the lost nodes, and also returns the cluster after the
@@ -65,7 +67,7 @@ func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added
 			switch {
 			case !gone.Has(n):
 				running = append(running, p.object)
-			case isMoved(p):
+			case !endsWithNode(p) && pods.IsReplaced(p.object):
 				running = append(running, bound(p.object, moved[p.object]))
 			}
 		}

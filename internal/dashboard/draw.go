@@ -219,7 +219,7 @@ func segmentsOf(s *view.Startup, longest int64) []segment {
 		x := int64(1000 * stage.Start.Sub(s.Created).Seconds() / float64(longest))
 		g := segment{
 			Number: slices.Index(names, stage.Name), X: x, Width: max(2, 1000*stage.Seconds/longest), Fuzzy: 1000 / longest, Done: stage.Done,
-			Title: stageText(stage.Name) + ": " + view.FormatLength(view.Seconds(stage.Seconds)), Slowest: s.Slowest != nil && s.Slowest.Stage == stage.Name,
+			Title: view.StageText(stage.Name) + ": " + view.FormatLength(view.Seconds(stage.Seconds)), Slowest: s.Slowest != nil && s.Slowest.Stage == stage.Name,
 		}
 		g.X = min(g.X, 998)
 		g.Width = min(g.Width, 1000-g.X)

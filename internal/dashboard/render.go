@@ -39,7 +39,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"pool":   links{}.pool,
 	"page":   links{}.page,
 	"plural": plural,
-	"stage":  stageText,
+	"stage":  view.StageText,
 	"dict":   dict,
 	"named":  nameOf,
 	"dash":   dash,

@@ -51,7 +51,7 @@ func stageHistogramsOf(startups []view.Startup) []stageHistogram {
 	}
 	var list []stageHistogram
 	for i, s := range summaries {
-		h := stageHistogram{StageSummary: s, Number: i, Text: stageText(s.Stage), Median: "-", Worst: "-", Width: len(s.Classes) * histogramColumn}
+		h := stageHistogram{StageSummary: s, Number: i, Text: view.StageText(s.Stage), Median: "-", Worst: "-", Width: len(s.Classes) * histogramColumn}
 		if s.Pods > 0 {
 			h.Median, h.Worst = view.FormatLength(view.Seconds(s.MedianSeconds)), view.FormatLength(view.Seconds(s.MaxSeconds))
 		}

@@ -112,7 +112,7 @@ func podsPage(r *request) (*page, error) {
 		d.Since = append(d.Since, choice{s.text, a.with("since", s.text), s == since})
 	}
 	for i, name := range podtimeline.StageNames() {
-		d.Stages = append(d.Stages, stageKey{i, stageText(name)})
+		d.Stages = append(d.Stages, stageKey{i, view.StageText(name)})
 	}
 	all := starts.within(since.Duration)
 	if len(all) > 0 {
@@ -150,7 +150,7 @@ func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
 		if i < mostExplained && g.Cause() == "" {
 			g.Longest.Explain(starts.events(ObjectRef{Kind: "Pod", Namespace: g.Namespace, Name: g.Longest.Pod, UID: typesUID(g.Longest.UID)}))
 		}
-		row := notReadyRow{NotReady: *g, Key: g.Namespace + "/" + g.Longest.Pod, Stage: stageText(g.Stage), Cause: g.Cause(), Took: view.FormatLength(view.Seconds(g.Longest.Seconds))}
+		row := notReadyRow{NotReady: *g, Key: g.Namespace + "/" + g.Longest.Pod, Stage: view.StageText(g.Stage), Cause: g.Cause(), Took: view.FormatLength(view.Seconds(g.Longest.Seconds))}
 		row.Href, row.Chosen = "/pods"+starts.address.with("pod", row.Key), starts.address.get("pod") == row.Key
 		d.Waiting = append(d.Waiting, row)
 	}
@@ -218,7 +218,7 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 		}
 		row.Href, row.Chosen = "/pods"+u.address.with("pod", row.Key), u.address.get("pod") == row.Key
 		if s.Slowest != nil {
-			row.Stage, row.Of = stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds))
+			row.Stage, row.Of = view.StageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds))
 			if s.Slowest.Known {
 				row.Cause = s.Slowest.Cause
 			}
@@ -227,9 +227,6 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	}
 	return rows
 }
-
-// stageText returns the display name of a stage.
-func stageText(name podtimeline.StageName) string { return strings.ReplaceAll(string(name), "_", " ") }
 
 // podPanel is the data of the panel with a pod's start-up.
 type podPanel struct {
@@ -276,7 +273,7 @@ func (u *startups) panel(key string) *podPanel {
 	bars := segmentsOf(&s, max(1, s.Seconds))
 	for i, stage := range s.Stages {
 		row := stageRow{
-			Text: stageText(stage.Name), At: stage.Start.Add(view.Seconds(stage.Seconds)).In(u.local).Format(time.TimeOnly),
+			Text: view.StageText(stage.Name), At: stage.Start.Add(view.Seconds(stage.Seconds)).In(u.local).Format(time.TimeOnly),
 			Took: view.FormatLength(view.Seconds(stage.Seconds)), WaitedFor: stage.WaitedFor, Bar: bars[i], Done: stage.Done, Estimated: stage.Estimated,
 			Slowest: s.Slowest != nil && s.Slowest.Stage == stage.Name,
 		}

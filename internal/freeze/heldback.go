@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -70,7 +69,7 @@ func (r *reconciler) selects(ctx context.Context, f *tidekeeperv1.Freeze, namesp
 // addHeldBack adds to held the due restart and the missed ticks of a ScheduledRestart that were
 // held back by the freeze with the period p.
 func addHeldBack(held *tidekeeperv1.HeldBack, restart *tidekeeperv1.ScheduledRestart, p period.Period) {
-	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil && ready.Reason == tidekeeperv1.ReasonFrozen {
+	if index.ReadyReason(restart) == tidekeeperv1.ReasonFrozen {
 		held.Restarts++
 	}
 	for i := range restart.Status.History {

@@ -51,7 +51,7 @@ func RestartsByWait() Index {
 		if !ok {
 			return nil
 		}
-		if reason := readyReason(restart); slices.Contains(tidekeeperv1.WaitReasons, reason) {
+		if reason := ReadyReason(restart); slices.Contains(tidekeeperv1.WaitReasons, reason) {
 			return []string{reason}
 		}
 		return nil
@@ -73,14 +73,15 @@ func RestartsHeldBack() Index {
 			return nil
 		}
 		missed := slices.ContainsFunc(restart.Status.History, func(r tidekeeperv1.RestartRecord) bool { return r.Reason == tidekeeperv1.ReasonFrozen })
-		if missed || readyReason(restart) == tidekeeperv1.ReasonFrozen {
+		if missed || ReadyReason(restart) == tidekeeperv1.ReasonFrozen {
 			return []string{IsHeldBack}
 		}
 		return nil
 	}}
 }
 
-func readyReason(restart *tidekeeperv1.ScheduledRestart) string {
+// ReadyReason returns the reason of the condition Ready; "" without the condition.
+func ReadyReason(restart *tidekeeperv1.ScheduledRestart) string {
 	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
 		return ready.Reason
 	}

@@ -145,7 +145,7 @@ func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 // selector above its bound is replaced by an affinity that no node matches; without an affinity,
 // the pod would seem to fit on every node.
 func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
-	if neverMoves(pod) {
+	if pods.IsOfDaemonSet(pod) {
 		return nil, nil
 	}
 	var required *corev1.NodeSelector
@@ -161,12 +161,6 @@ func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
 	default:
 		return pod.Spec.NodeSelector, nil
 	}
-}
-
-// neverMoves reports whether a DaemonSet controls the pod.
-func neverMoves(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 func slimContainers(containers []corev1.Container) []corev1.Container {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
@@ -105,7 +106,7 @@ func boundRequests(pod *corev1.Pod) {
 		for _, name := range names[mostResources:] {
 			delete(requests, name)
 		}
-		if !neverMoves(pod) {
+		if !pods.IsOfDaemonSet(pod) {
 			pod.Spec.NodeSelector, pod.Spec.Affinity = nil, nowhere()
 		}
 	}

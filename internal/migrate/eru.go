@@ -15,6 +15,7 @@ import (
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 // eruSpec is the spec of an Eru. The original operator's JSON field is deploymentname, but
@@ -78,7 +79,7 @@ func (result *Result) restarts(erus, deployments map[key]Object, options Options
 	if unzoned > 0 && options.TimeZone == "" {
 		result.Remarks = append(result.Remarks, Remark{
 			Severity: Note, Field: "spec.timeZone",
-			Why:     fmt.Sprintf("UTC for %s: the original has no such field and ran on the clock of its controller", plural(unzoned, "schedule")),
+			Why:     fmt.Sprintf("UTC for %s: the original has no such field and ran on the clock of its controller", term.Plural(unzoned, "schedule")),
 			Instead: "--time-zone Asia/Shanghai, for example, if the controller ran there",
 		})
 	}
@@ -185,11 +186,4 @@ func (result *Result) optIn(o, deployment Object, desired restart, options Optio
 				kubectl(append([]string{"patch"}, append(restart, "--type=merge", "-p", `{"spec":{"schedule":`+strconv.Quote(desired.schedule)+`}}`)...)...),
 		})
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -15,6 +15,7 @@ import (
 
 	applyv1 "tidekeeper.dev/tidekeeper/api/applyconfiguration/api/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
@@ -160,5 +161,5 @@ func othersSay(others map[string]int) string {
 	for i, k := range kinds {
 		kinds[i] = text.Shorten(k, maxKind)
 	}
-	return fmt.Sprintf("%s of other kinds ignored (%s)", plural(total, "object"), strings.Join(kinds, ", "))
+	return fmt.Sprintf("%s of other kinds ignored (%s)", term.Plural(total, "object"), strings.Join(kinds, ", "))
 }

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
@@ -57,18 +57,10 @@ func changesOrder() predicate.Predicate {
 		}
 		was, is := before.Status, after.Status
 		was.Conditions, is.Conditions = nil, nil
-		return reasonOf(before) != reasonOf(after) || before.UID != after.UID || before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		return index.ReadyReason(before) != index.ReadyReason(after) || before.UID != after.UID || before.Generation != after.Generation || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			before.Annotations[tidekeeperv1.RestartNowAnnotation] != after.Annotations[tidekeeperv1.RestartNowAnnotation] ||
 			!equality.Semantic.DeepEqual(was, is)
 	}}
-}
-
-// reasonOf returns the reason of the condition Ready; "" without the condition.
-func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
-	if ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
-		return ready.Reason
-	}
-	return ""
 }
 
 // follow returns a handler that enqueues a ScheduledRestart for each of its events, and enqueues

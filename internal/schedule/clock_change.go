@@ -6,8 +6,9 @@ package schedule
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // ClockChange describes the effect of a clock change in the zone on a tick, given the previous
@@ -28,7 +29,7 @@ func (s *Schedule) ClockChange(tick, previous time.Time) string {
 			if shift < 0 {
 				how, shift = "back", -shift
 			}
-			return fmt.Sprintf("the clock was put %s by %s on %s", how, trimZeros(shift), here.start.Add(-1).In(s.location).Format("2 Jan"))
+			return fmt.Sprintf("the clock was put %s by %s on %s", how, text.Duration(shift), here.start.Add(-1).In(s.location).Format("2 Jan"))
 		}
 	}
 	if !here.end.IsZero() {
@@ -50,17 +51,6 @@ func (t *fieldValues) contain(wall time.Time) bool {
 		return day && weekday
 	}
 	return day || weekday
-}
-
-// trimZeros formats a duration without trailing zero units, for example "1h" instead of "1h0m0s".
-func trimZeros(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }
 
 // stretchNear is like [stretchAt], but skips boundaries at which the offset does not change (Go may

@@ -4,10 +4,22 @@
 package text
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 )
+
+// Duration formats a duration without trailing zero units, for example "1h" instead of "1h0m0s".
+func Duration(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
 
 // SecondsWithChange formats a duration in seconds in the same way as kubectl, followed by its
 // change from the previous value: "9s (+2s)". A change of nil or 0 is omitted.

@@ -12,6 +12,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // Settings holds the manager's settings that determine when restarts start.
@@ -65,12 +66,4 @@ func (s *Settings) AssumedText(flags ...string) string {
 }
 
 // FormatDuration formats a duration without trailing zero units.
-func FormatDuration(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
-}
+func FormatDuration(d time.Duration) string { return text.Duration(d) }

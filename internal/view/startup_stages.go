@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
@@ -94,6 +95,9 @@ func (t *StageTimes) Summaries() []StageSummary {
 	}
 	return list
 }
+
+// StageText returns the display name of a start-up stage.
+func StageText(name podtimeline.StageName) string { return strings.ReplaceAll(string(name), "_", " ") }
 
 // From formats the lower bound of the duration class, such as 5s.
 func (c *StageClass) From() string { return FormatLength(Seconds(c.FromSeconds)) }

@@ -4,6 +4,11 @@
 package cmdutil
 
 import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,4 +27,17 @@ func NewList(kind *workload.Kind) client.ObjectList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
 	return list
+}
+
+// Events reads the events about a cluster-scoped object. If the user is not allowed to list events,
+// it prints a note that they are left out.
+func (e *Env) Events(ctx context.Context, c client.Client, kind, name string) ([]corev1.Event, error) {
+	events := &corev1.EventList{}
+	about := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name}
+	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
+		e.Console.Note("events are left out: " + err.Error())
+	} else if err != nil {
+		return nil, err
+	}
+	return events.Items, nil
 }

@@ -188,3 +188,25 @@ func (o *DataOutput) Print(out io.Writer, value any) (bool, error) {
 	}
 	return true, err
 }
+
+// PrintDetails prints the details of the named objects. As JSON or YAML, it prints a list, or the
+// details of a single object by themselves, and returns true. Otherwise it calls `print` for each
+// object, and separates the objects by an empty line.
+func PrintDetails[T any](o *DataOutput, out io.Writer, details []T, print func(T) error) (bool, error) {
+	var data any = details
+	if len(details) == 1 {
+		data = details[0]
+	}
+	if done, err := o.Print(out, data); done {
+		return true, err
+	}
+	for i, detail := range details {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := print(detail); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

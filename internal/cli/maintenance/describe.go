@@ -8,9 +8,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -73,20 +70,8 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var data any = details
-	if len(details) == 1 {
-		data = details[0]
-	}
-	if done, err := o.output.Print(o.Console.Out, data); done {
+	if done, err := cmdutil.PrintDetails(&o.output, o.Console.Out, details, o.print); done || err != nil {
 		return err
-	}
-	for i, detail := range details {
-		if i > 0 {
-			fmt.Fprintln(o.Console.Out)
-		}
-		if err := o.print(detail); err != nil {
-			return err
-		}
 	}
 	m, err := cmdutil.ManagerIfAllowed(ctx, o.Env, c)
 	if err == nil {
@@ -130,14 +115,11 @@ func (o *describeOptions) details(ctx context.Context, c client.Client, items []
 				return nil, err
 			}
 		}
-		events := &corev1.EventList{}
-		about := client.MatchingFields{"involvedObject.kind": maintenanceKind.Name, "involvedObject.name": m.Name}
-		if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
-			o.Console.Note("events are left out: " + err.Error())
-		} else if err != nil {
+		events, err := o.Events(ctx, c, maintenanceKind.Name, m.Name)
+		if err != nil {
 			return nil, err
 		}
-		details = append(details, view.MaintenanceDetailOf(m, round, events.Items, now))
+		details = append(details, view.MaintenanceDetailOf(m, round, events, now))
 	}
 	return details, nil
 }

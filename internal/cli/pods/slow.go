@@ -194,7 +194,7 @@ func slowRow(s view.Startup, namespaces, wide bool, now time.Time) []term.Cell {
 	}
 	stage, took, cause := "-", "-", ""
 	if s.Slowest != nil {
-		stage, took, cause = stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), s.Slowest.Cause
+		stage, took, cause = view.StageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), s.Slowest.Cause
 	}
 	row := []term.Cell{
 		term.Text(s.Pod), ready, term.Text(view.FormatLength(view.Seconds(s.Seconds))), term.Text(stage), term.Text(took), term.Text(fmt.Sprint(s.Restarts)),

@@ -52,7 +52,7 @@ func stagesTable(summaries []view.StageSummary) *term.Table {
 		if s.Pods > 0 {
 			median, worst = view.FormatLength(view.Seconds(s.MedianSeconds)), view.FormatLength(view.Seconds(s.MaxSeconds))
 		}
-		row := []term.Cell{term.Text(stageText(s.Stage)), term.Text(strconv.Itoa(s.Pods)), term.Text(median), term.Text(worst)}
+		row := []term.Cell{term.Text(view.StageText(s.Stage)), term.Text(strconv.Itoa(s.Pods)), term.Text(median), term.Text(worst)}
 		for _, class := range s.Classes {
 			row = append(row, term.Text(strconv.Itoa(class.Pods)))
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -160,7 +158,7 @@ func headline(s view.Startup) string {
 
 // slowestLine describes the longest start-up stage and its cause.
 func slowestLine(s view.Startup) string {
-	return term.Printable(fmt.Sprintf("slowest: %s, %s: %s", stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), term.OneLine(s.Slowest.Cause)))
+	return term.Printable(fmt.Sprintf("slowest: %s, %s: %s", view.StageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), term.OneLine(s.Slowest.Cause)))
 }
 
 // summaryLine summarizes the start-ups of several pods.
@@ -171,14 +169,9 @@ func summaryLine(s view.StartupSummary) string {
 			view.FormatLength(view.Seconds(s.MedianSeconds)), view.FormatLength(view.Seconds(s.Worst.Seconds)), s.Worst.Pod)
 	}
 	if s.SlowestOf > 0 {
-		text += fmt.Sprintf("; %s is the slowest stage of %d", stageText(s.SlowestStage), s.SlowestOf)
+		text += fmt.Sprintf("; %s is the slowest stage of %d", view.StageText(s.SlowestStage), s.SlowestOf)
 	}
 	return term.Printable(text)
-}
-
-// stageText returns the display name of a start-up stage.
-func stageText(name podtimeline.StageName) string {
-	return strings.ReplaceAll(string(name), "_", " ")
 }
 
 // waterfall returns a table with a row for each start-up stage. On a terminal, each row has a bar
@@ -207,7 +200,7 @@ func waterfall(s view.Startup, longest int64, now time.Time, local *time.Locatio
 		if !stage.Done {
 			at, took, color = "-", took+" so far", term.Red
 		}
-		row := []term.Cell{term.Text(stageText(stage.Name)), term.Text(at), term.Painted(color, took)}
+		row := []term.Cell{term.Text(view.StageText(stage.Name)), term.Text(at), term.Painted(color, took)}
 		if screen.Terminal {
 			row = append(row, term.Cell{Color: color, Bar: stageBar(stage, s.Created, longest)})
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,20 +76,11 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var data any = details
-	if len(details) == 1 {
-		data = details[0]
-	}
-	if done, err := o.output.Print(o.Console.Out, data); done {
+	done, err := cmdutil.PrintDetails(&o.output, o.Console.Out, details, func(detail view.PoolDetail) error {
+		return printDetail(o.Console.Out, detail, o.all, o.Now(), o.Console.Screen)
+	})
+	if done || err != nil {
 		return err
-	}
-	for i, detail := range details {
-		if i > 0 {
-			fmt.Fprintln(o.Console.Out)
-		}
-		if err := printDetail(o.Console.Out, detail, o.all, o.Now(), o.Console.Screen); err != nil {
-			return err
-		}
 	}
 	return o.NoteOutdated(ctx, c, unobserved(pools, o.Now()))
 }
@@ -139,15 +129,8 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	} else if err != nil {
 		return f, err
 	}
-	events := &corev1.EventList{}
-	about := client.MatchingFields{"involvedObject.kind": poolKind.Name, "involvedObject.name": name}
-	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
-		e.Console.Note("events are left out: " + err.Error())
-	} else if err != nil {
-		return f, err
-	}
-	f.Events = events.Items
-	return f, nil
+	f.Events, err = e.Events(ctx, c, poolKind.Name, name)
+	return f, err
 }
 
 func podsByNode(ctx context.Context, c client.Client, members []corev1.Node) (map[string][]*corev1.Pod, error) {

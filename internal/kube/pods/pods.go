@@ -27,6 +27,12 @@ func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !IsTerminal(pod)
 }
 
+// IsOfDaemonSet reports whether a DaemonSet controls the pod.
+func IsOfDaemonSet(pod *corev1.Pod) bool {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	return controller != nil && controller.Kind == "DaemonSet"
+}
+
 // Condition returns the pod's condition of the given type, or nil if there is none. If the pod has
 // several conditions of this type, it returns the most recently changed condition.
 func Condition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {

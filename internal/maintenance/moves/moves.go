@@ -84,7 +84,7 @@ func Decide(in Input) Output {
 			if key, is := DeploymentOf(pod); is {
 				d.ready[key]++
 			}
-		} else if !drain.Leaves(pod) && !pods.IsTerminal(pod) && ofDaemonSet(pod) {
+		} else if !drain.Leaves(pod) && !pods.IsTerminal(pod) && pods.IsOfDaemonSet(pod) {
 			d.out.Settled = false
 		}
 	}
@@ -98,11 +98,6 @@ func Decide(in Input) Output {
 		}
 	}
 	return d.out
-}
-
-func ofDaemonSet(pod *corev1.Pod) bool {
-	kind, _ := pods.Workload(pod)
-	return kind == "DaemonSet"
 }
 
 // Reasons why pods do not leave, besides the reasons of the package drain.

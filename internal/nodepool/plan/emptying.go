@@ -157,7 +157,7 @@ func (e *emptying) sort(pod *corev1.Pod) {
 	if because == nil || isStatic(pod) {
 		return
 	}
-	ofDaemonSet, returns := isOfDaemonSet(pod), e.returns(pod)
+	ofDaemonSet, returns := pods.IsOfDaemonSet(pod), e.returns(pod)
 	arrived := pod.CreationTimestamp.After(because.Since)
 	switch leaving := pod.DeletionTimestamp != nil || e.evicted(pod); {
 	case leaving && (ofDaemonSet || returns):
@@ -294,11 +294,6 @@ func (e *emptying) wake(at time.Time) {
 }
 
 func podName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
-
-func isOfDaemonSet(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
-}
 
 // isStatic reports whether the pod is the mirror of a static pod.
 func isStatic(pod *corev1.Pod) bool {

@@ -48,8 +48,8 @@ const (
 )
 
 func fateOf(pod *corev1.Pod) fate {
-	switch owner := metav1.GetControllerOfNoCopy(pod); {
-	case owner != nil && owner.Kind == "DaemonSet":
+	switch {
+	case pods.IsOfDaemonSet(pod):
 		return staysWithNode
 	case pods.IsReplaced(pod) && pod.DeletionTimestamp.IsZero():
 		return isReplaced
