@@ -20,5 +20,6 @@
 //   - follow.go, follow_contexts.go: the flag -w, which prints later changes
 //   - manifests.go: reading the manifests of the flag -f
 //   - duration.go, dryrun.go: flag values for durations, and the flag --dry-run
+//   - selection.go: selecting objects to change by names or flags
 //   - completion.go: shell completion of object and context names
 package cmdutil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // DryRun is the value of the flag --dry-run.
@@ -30,6 +31,15 @@ func (d *DryRun) Validate() error {
 		return fmt.Errorf("--dry-run=%s: write none or server", *d)
 	}
 	return nil
+}
+
+// PatchOptions returns the options for each patch: the field manager and, if requested, a dry run.
+func (d *DryRun) PatchOptions() []client.PatchOption {
+	options := []client.PatchOption{client.FieldOwner(FieldManager)}
+	if *d == DryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	return options
 }
 
 // Suffix returns the phrase that marks the output of a dry run, as in kubectl. It is "" otherwise.

@@ -8,10 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -29,9 +32,19 @@ func NewList(kind *workload.Kind) client.ObjectList {
 	return list
 }
 
+// SetKinds sets the kind of a list of our objects, and of the objects in it, which the client leaves
+// empty.
+func SetKinds(list client.ObjectList, kind string) {
+	list.GetObjectKind().SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(kind + "List"))
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		o.GetObjectKind().SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(kind))
+		return nil
+	})
+}
+
 // Events reads the events about a cluster-scoped object. If the user is not allowed to list events,
 // it prints a note that they are left out.
-func (e *Env) Events(ctx context.Context, c client.Client, kind, name string) ([]corev1.Event, error) {
+func Events(ctx context.Context, e *Env, c client.Client, kind, name string) ([]corev1.Event, error) {
 	events := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name}
 	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {

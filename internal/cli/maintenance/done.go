@@ -104,10 +104,6 @@ func drained(node *corev1.Node) error {
 
 // end removes the annotation from the node, unless the node has since been replaced.
 func (o *doneOptions) end(ctx context.Context, c client.Client, node *corev1.Node) error {
-	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
-	if o.dryRun == cmdutil.DryRunServer {
-		options = append(options, client.DryRunAll)
-	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null}}}`, node.UID, tidekeeperv1.DrainedForMaintenanceAnnotation)
-	return c.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch)), options...)
+	return c.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch)), o.dryRun.PatchOptions()...)
 }

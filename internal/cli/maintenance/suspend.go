@@ -69,7 +69,7 @@ func (o *suspendOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.dryRun.Suffix())
+		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.DryRun.Suffix())
 	}
 	m, err := cmdutil.ManagerIfAllowed(ctx, o.Env, c)
 	if err != nil || len(items) == 0 {
@@ -89,13 +89,9 @@ func (o *suspendOptions) set(ctx context.Context, c client.Client, m *tidekeeper
 		return "is not suspended", nil
 	}
 	before := m.DeepCopy()
-	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
-	if o.dryRun == cmdutil.DryRunServer {
-		options = append(options, client.DryRunAll)
-	}
 	// A patch, unlike an update, keeps fields that were added in newer versions.
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"suspend":%t}}`, m.UID, o.suspend)
-	if err := c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)), options...); err != nil {
+	if err := c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)), o.DryRun.PatchOptions()...); err != nil {
 		return "", cmdutil.AboutKind(err, maintenanceKind.Name, "", m.Name)
 	}
 	if o.suspend {

@@ -129,7 +129,7 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	} else if err != nil {
 		return f, err
 	}
-	f.Events, err = e.Events(ctx, c, poolKind.Name, name)
+	f.Events, err = cmdutil.Events(ctx, e, c, poolKind.Name, name)
 	return f, err
 }
 

@@ -174,25 +174,12 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	if err != nil {
 		return nil, err
 	}
-	picked, missing := pick(list.Items, o.names)
+	picked, missing := cmdutil.Pick(list.Items, o.names)
 	if missing != "" {
 		return nil, cmdutil.MissingName(o.cmd, missing, cmdutil.NotFound(poolKind.Name, "", missing))
 	}
 	list.Items = picked
 	return list, nil
-}
-
-// pick returns the pools with the given names, in the same order. If some do not exist, `missing`
-// is the first missing name.
-func pick(pools []tidekeeperv1.NodePool, names []string) (picked []tidekeeperv1.NodePool, missing string) {
-	for _, name := range names {
-		i := slices.IndexFunc(pools, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
-		if i < 0 {
-			return nil, name
-		}
-		picked = append(picked, pools[i])
-	}
-	return picked, ""
 }
 
 // listPools lists pools. It sets their kind, which the client leaves empty.
@@ -201,10 +188,7 @@ func listPools(ctx context.Context, c client.Client, options ...client.ListOptio
 	if err := c.List(ctx, list, options...); err != nil {
 		return nil, cmdutil.AboutKind(err, poolKind.Name, "", "")
 	}
-	list.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(poolKind.Name + "List"))
-	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(poolKind.Name))
-	}
+	cmdutil.SetKinds(list, poolKind.Name)
 	return list, nil
 }
 

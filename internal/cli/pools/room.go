@@ -103,7 +103,7 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, er
 	asked := all.Items
 	if len(o.names) > 0 {
 		var missing string
-		if asked, missing = pick(all.Items, slices.Sorted(slices.Values(o.names))); missing != "" {
+		if asked, missing = cmdutil.Pick(all.Items, slices.Sorted(slices.Values(o.names))); missing != "" {
 			return nil, cmdutil.NotFound(poolKind.Name, "", missing)
 		}
 	}

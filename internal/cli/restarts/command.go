@@ -65,7 +65,7 @@ func listRestarts(ctx context.Context, c client.Client, options ...client.ListOp
 	if err := c.List(ctx, list, options...); err != nil {
 		return nil, err
 	}
-	nameKinds(list)
+	cmdutil.SetKinds(list, restartKind.Name)
 	return list, nil
 }
 
@@ -75,14 +75,6 @@ func listShown(ctx context.Context, c client.Client, options ...client.ListOptio
 	if list.ResourceVersion, err = cmdutil.EachRestart(ctx, c, func(r *tidekeeperv1.ScheduledRestart) { list.Items = append(list.Items, *r) }, options...); err != nil {
 		return nil, err
 	}
-	nameKinds(list)
+	cmdutil.SetKinds(list, restartKind.Name)
 	return list, nil
-}
-
-// nameKinds sets the kind of a list and of the objects in it, which the client leaves empty.
-func nameKinds(list *tidekeeperv1.ScheduledRestartList) {
-	list.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List"))
-	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name))
-	}
 }

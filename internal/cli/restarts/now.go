@@ -62,7 +62,7 @@ func (o *nowOptions) Validate() error {
 	switch {
 	case o.timeout.Duration > 0 && !o.wait:
 		return errors.New("--timeout needs --wait")
-	case o.wait && o.dryRun == cmdutil.DryRunServer:
+	case o.wait && o.DryRun == cmdutil.DryRunServer:
 		return errors.New("--wait and --dry-run exclude each other: a dry run restarts nothing")
 	}
 	return o.targets.Validate()
@@ -90,7 +90,7 @@ func (o *nowOptions) Run(ctx context.Context) error {
 			return err
 		}
 		requests = append(requests, &awaited{restart: items[i].DeepCopy(), tick: done.at})
-		fmt.Fprintf(o.Console.Out, "%s: %s%s\n", displayName(&items[i]), done.text, o.dryRun.Suffix())
+		fmt.Fprintf(o.Console.Out, "%s: %s%s\n", displayName(&items[i]), done.text, o.DryRun.Suffix())
 		for _, warning := range done.warnings {
 			o.Console.Note("warning: " + items[i].Name + ": " + warning)
 		}
@@ -98,7 +98,7 @@ func (o *nowOptions) Run(ctx context.Context) error {
 			o.Console.Note(fmt.Sprintf("note: %s is also restarted by %s", view.TargetOf(&items[i]), strings.Join(done.alsoBy, ", ")))
 		}
 	}
-	if err := asker.noteManager(ctx, o.dryRun == cmdutil.DryRunServer); err != nil || !o.wait {
+	if err := asker.noteManager(ctx, o.DryRun == cmdutil.DryRunServer); err != nil || !o.wait {
 		return err
 	}
 	return o.waitFor(ctx, c, requests)
@@ -106,7 +106,7 @@ func (o *nowOptions) Run(ctx context.Context) error {
 
 // asker returns an asker for the namespace of the command.
 func (o *nowOptions) asker(ctx context.Context, c client.Client) *asker {
-	return newAsker(ctx, o.Env, c, o.namespace, o.patchOptions())
+	return newAsker(ctx, o.Env, c, o.namespace, o.DryRun.PatchOptions())
 }
 
 // namesOf joins the ScheduledRestarts' names for a message.

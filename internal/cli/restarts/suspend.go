@@ -73,13 +73,13 @@ func (o *suspendOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.dryRun.Suffix())
+		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.DryRun.Suffix())
 	}
 	return nil
 }
 
 func (o *suspendOptions) set(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, suspend bool) error {
-	return patchRestart(ctx, c, r, map[string]any{"spec": map[string]any{"suspend": suspend}}, o.patchOptions())
+	return patchRestart(ctx, c, r, map[string]any{"spec": map[string]any{"suspend": suspend}}, o.DryRun.PatchOptions())
 }
 
 func (o *suspendOptions) suspend(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (string, error) {
@@ -101,7 +101,7 @@ func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekee
 	case r.Spec.Suspend:
 		err = o.set(ctx, c, r, false)
 	case view.StoppedByFailures(r):
-		err = clearFailures(ctx, c, r, o.dryRun == cmdutil.DryRunServer)
+		err = clearFailures(ctx, c, r, o.DryRun == cmdutil.DryRunServer)
 	default:
 		return "is not suspended" + nextStart(r, o.Now(), o.Local), nil
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -88,19 +87,13 @@ func pick(all []tidekeeperv1.ScheduledRestart, refs []reference, namespace strin
 // targets implements the flags and arguments that select the ScheduledRestarts to change.
 type targets struct {
 	*cmdutil.Env
-	labelSelector string
-	all           bool
-	dryRun        cmdutil.DryRun
-
+	cmdutil.Selection
 	refs      []reference
-	selector  labels.Selector
 	namespace string
 }
 
 func (t *targets) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&t.labelSelector, "selector", "l", "", "select restarts with these labels, such as app=web, instead of names")
-	cmd.Flags().BoolVar(&t.all, "all", false, "select all restarts in the namespace, instead of names")
-	t.dryRun.AddTo(cmd)
+	t.AddTo(cmd, "select restarts with these labels, such as app=web, instead of names", "select all restarts in the namespace, instead of names")
 }
 
 // Complete implements [cmdutil.Options].
@@ -108,8 +101,8 @@ func (t *targets) Complete(_ *cobra.Command, args []string) (err error) {
 	if t.refs, err = parseReferences(args); err != nil {
 		return err
 	}
-	if t.selector, err = labels.Parse(t.labelSelector); err != nil {
-		return fmt.Errorf("--selector: %w", err)
+	if err = t.Selection.Complete(); err != nil {
+		return err
 	}
 	t.namespace, err = t.Kubeconfig.Namespace(false)
 	return err
@@ -117,25 +110,7 @@ func (t *targets) Complete(_ *cobra.Command, args []string) (err error) {
 
 // Validate implements [cmdutil.Options].
 func (t *targets) Validate() error {
-	ways := min(len(t.refs), 1)
-	for _, given := range []bool{t.labelSelector != "", t.all} {
-		if given {
-			ways++
-		}
-	}
-	if ways != 1 {
-		return fmt.Errorf("name restarts by NAME or TYPE/NAME, or select them by -l or by --all: one of the three")
-	}
-	return t.dryRun.Validate()
-}
-
-// patchOptions returns the options for each patch: the field manager and, if requested, a dry run.
-func (t *targets) patchOptions() []client.PatchOption {
-	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
-	if t.dryRun == cmdutil.DryRunServer {
-		options = append(options, client.DryRunAll)
-	}
-	return options
+	return t.Selection.Validate(len(t.refs), "name restarts by NAME or TYPE/NAME")
 }
 
 // read returns the selected ScheduledRestarts, and a client to change them. It fails if a named
@@ -152,14 +127,14 @@ func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, cl
 		}
 		return []tidekeeperv1.ScheduledRestart{*r}, c, nil
 	}
-	list, err := listRestarts(ctx, c, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: t.selector})
+	list, err := listRestarts(ctx, c, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: t.Selector})
 	if err != nil {
 		return nil, nil, cmdutil.AboutKind(err, restartKind.Name, t.namespace, "")
 	}
 	if len(t.refs) > 0 {
 		list.Items, err = pick(list.Items, t.refs, t.namespace)
 	} else if len(list.Items) == 0 {
-		t.Console.NothingFound("scheduled restarts", t.namespace, t.labelSelector != "")
+		t.Console.NothingFound("scheduled restarts", t.namespace, t.LabelSelector != "")
 	}
 	return list.Items, c, err
 }

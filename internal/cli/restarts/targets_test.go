@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
 // TestReferences checks that the command line accepts workloads, and names in the form that -o name
@@ -50,13 +51,13 @@ func TestReferences(t *testing.T) {
 func TestTargetsAreNamedInOneWay(t *testing.T) {
 	web := []reference{{name: "web"}}
 	for want, o := range map[string]targets{
-		"":                             {refs: web, dryRun: "server"},
-		"--dry-run=client: write none": {all: true, dryRun: "client"},
-		"name restarts by ":            {dryRun: "none"},
-		"name restarts by NAME":        {refs: web, all: true, dryRun: "none"},
-		"name restarts by NAME or":     {all: true, labelSelector: "app=web", dryRun: "none"},
+		"":                             {refs: web, Selection: cmdutil.Selection{DryRun: "server"}},
+		"--dry-run=client: write none": {Selection: cmdutil.Selection{All: true, DryRun: "client"}},
+		"name restarts by ":            {Selection: cmdutil.Selection{DryRun: "none"}},
+		"name restarts by NAME":        {refs: web, Selection: cmdutil.Selection{All: true, DryRun: "none"}},
+		"name restarts by NAME or":     {Selection: cmdutil.Selection{All: true, LabelSelector: "app=web", DryRun: "none"}},
 	} {
-		o.selector = labels.Everything()
+		o.Selector = labels.Everything()
 		if err := o.Validate(); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
 		}

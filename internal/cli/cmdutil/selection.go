@@ -1,0 +1,72 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Selection implements the flags of commands that change several objects: -l and --all select
+// objects instead of names, and --dry-run changes nothing.
+type Selection struct {
+	LabelSelector string
+	All           bool
+	DryRun        DryRun
+
+	Selector labels.Selector
+}
+
+// AddTo adds the flags to a command. labeled and all are the help texts of -l and --all.
+func (s *Selection) AddTo(cmd *cobra.Command, labeled, all string) {
+	cmd.Flags().StringVarP(&s.LabelSelector, "selector", "l", "", labeled)
+	cmd.Flags().BoolVar(&s.All, "all", false, all)
+	s.DryRun.AddTo(cmd)
+}
+
+// Complete parses the label selector.
+func (s *Selection) Complete() (err error) {
+	if s.Selector, err = labels.Parse(s.LabelSelector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	return nil
+}
+
+// Validate returns an error unless objects are selected in a single way: by the given number of
+// names, by -l or by --all. named tells users how to name objects.
+func (s *Selection) Validate(names int, named string) error {
+	ways := min(names, 1)
+	for _, given := range []bool{s.LabelSelector != "", s.All} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("%s, or select them by -l or by --all: one of the three", named)
+	}
+	return s.DryRun.Validate()
+}
+
+// Pick returns the objects with the given names, in the order of the names. If some do not exist,
+// `missing` is the first missing name.
+func Pick[T any, P interface {
+	*T
+	metav1.Object
+}](all []T, names []string) (picked []T, missing string) {
+	byName := make(map[string]int, len(all))
+	for i := range all {
+		byName[P(&all[i]).GetName()] = i
+	}
+	for _, name := range names {
+		i, exists := byName[name]
+		if !exists {
+			return nil, name
+		}
+		picked = append(picked, all[i])
+	}
+	return picked, ""
+}
