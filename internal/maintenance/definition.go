@@ -75,7 +75,7 @@ var rules = []controller.Rule{
 		Reason: "Reads the selectors of the pools that a NodeMaintenance names.",
 	},
 	{
-		Group: tidekeeperv1.GroupName, Resources: []string{"nodemaintenances"}, Verbs: []string{"get", "list", "watch", "patch"},
+		Group: tidekeeperv1.GroupName, Resources: []string{"nodemaintenances"}, Verbs: []string{"list", "watch", "patch"},
 		Reason: "Reads the NodeMaintenances, and adds and removes their finalizer.",
 	},
 	{

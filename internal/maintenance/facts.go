@@ -18,8 +18,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // gather returns the facts for a decision, from the cache.
@@ -90,6 +92,7 @@ const placesFor = 20 * time.Second
 // places evaluates whether other nodes have room for the pods of a node.
 type places struct {
 	client client.Reader
+	pods   podKinds
 	clock  clock.PassiveClock
 
 	mu    sync.Mutex
@@ -103,21 +106,41 @@ func (p *places) has(ctx context.Context, node string, drained []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := p.clock.Now(); p.model == nil || now.Sub(p.at) >= placesFor || now.Before(p.at) {
-		list, running := &corev1.NodeList{}, &corev1.PodList{}
-		if err := p.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the nodes that could take pods")
+		model, err := p.build(ctx)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot evaluate whether pods have a place elsewhere")
 			return false
 		}
-		if err := p.client.List(ctx, running, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the pods of the nodes")
-			return false
-		}
-		pods := make([]*corev1.Pod, len(running.Items))
-		for i := range running.Items {
-			pods[i] = &running.Items[i]
-		}
-		p.model, p.at = capacity.New(nodes.Pointers(list.Items), pods), now
+		p.model, p.at = model, now
 	}
 	loss := p.model.Lose(append([]string{node}, drained...), []string{node})
 	return loss.Homeless() == 0
+}
+
+// podKinds is implemented by [podcache.Workloads].
+type podKinds interface {
+	EachKind(do func(node string, example *corev1.Pod, count int)) error
+}
+
+// build returns a model of the cached nodes and pods.
+func (p *places) build(ctx context.Context) (*capacity.Cluster, error) {
+	list := &corev1.NodeList{}
+	if err := p.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the nodes that could take pods: %w", err)
+	}
+	model := capacity.New(nodes.Pointers(list.Items), nil)
+	requests := map[*corev1.Pod][]resources.Amount{}
+	err := p.pods.EachKind(func(node string, example *corev1.Pod, count int) {
+		if pods.IsTerminal(example) {
+			return
+		}
+		if requests[example] == nil {
+			requests[example] = resources.Requests(example)
+		}
+		model.Add(node, example, requests[example], count)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count the pods of nodes: %w", err)
+	}
+	return model, nil
 }

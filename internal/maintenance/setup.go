@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
@@ -35,6 +36,10 @@ const drainWorkers = 16
 // SetupWithManager adds two controllers to the manager: "node-maintenance" reconciles
 // NodeMaintenances, and "node-drain" reconciles the nodes that are being drained.
 func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
+	shared, ok := mgr.(interface{ PodsByWorkload() *podcache.Workloads })
+	if !ok {
+		return fmt.Errorf("node maintenance: a %T does not look at pods", mgr)
+	}
 	m, err := newMetrics(ctrlmetrics.Registry)
 	if err != nil {
 		return fmt.Errorf("node maintenance: register metrics: %w", err)
@@ -81,7 +86,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), clock: c, wakeups: wakeups,
-		freezes: freezes, drains: known, restarts: moves, metrics: m, places: &places{client: mgr.GetClient(), clock: c},
+		freezes: freezes, drains: known, restarts: moves, metrics: m, places: &places{client: mgr.GetClient(), pods: shared.PodsByWorkload(), clock: c},
 		move: func(node string) { drainWakeups.Enqueue(requestFor(node)) },
 	}
 	if err := b.Complete(retry.Conflicts(r)); err != nil {

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	appsv1 "k8s.io/api/apps/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -28,10 +30,7 @@ func TestMaintenance_HeldBack(t *testing.T) {
 	cluster.WithClocks(t).StartManager(t, maintaining, clock.Flag())
 	audit := cluster.Audit(t, "tidekeeper/")
 	names := addMembers(t, "held", 2)
-	d := onPool("held", "held", 1)
-	d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-	cluster.Apply(t, d)
-	eventuallyReady(t, d)
+	d := recreated(t, "held")
 	budget := minAvailableOf(d, intstr.FromInt32(1))
 	cluster.Apply(t, budget)
 	on := nodeOf(t, d)
@@ -109,20 +108,7 @@ func TestMaintenance_StaleNodes(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, maintaining, "--kubeconfig", proxy.Kubeconfig)
 	audit := cluster.Audit(t, "tidekeeper/")
-	on := addMembers(t, "stale", 1)[0]
-	d := onPool("stale", "stale", 1)
-	d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-	cluster.Apply(t, d)
-	eventuallyReady(t, d)
-	budget := minAvailableOf(d, intstr.FromInt32(1))
-	cluster.Apply(t, budget)
-	m := maintenanceOf("stale", "")
-	no := false
-	m.Spec.RequirePlace = &no
-	cluster.Apply(t, m)
-	eventuallyMaintained(t, m, "drains "+on, func(m *tidekeeperv1.NodeMaintenance) error {
-		return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff("Budget", m.Status.Nodes[on].Reason))
-	})
+	on, budget, m := blockedDrain(t, "stale")
 	proxy.Freeze(t, "match: {resources: [nodes]}")
 	node := framework.Node(on)
 	cluster.Refresh(t, node)
@@ -136,7 +122,7 @@ func TestMaintenance_StaleNodes(t *testing.T) {
 			t.Errorf("after the node was uncordoned: %s", r)
 		}
 	}
-	if got := nodeOf(t, d); got != on {
+	if got := nodeOf(t, onPool("stale", "stale", 1)); got != on {
 		t.Errorf("the pod is on %q", got)
 	}
 	withoutTrace(t, []string{on})
@@ -161,4 +147,81 @@ func awaitLooks(t *testing.T, audit *framework.Audit, node string, times int) {
 		}
 		return nil
 	})
+}
+
+// TestLostEvents_Maintenance checks that an edit of a NodeMaintenance whose event was lost holds a drain
+// back once the manager has listed the NodeMaintenances again.
+func TestLostEvents_Maintenance(t *testing.T) {
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, maintaining, "--kubeconfig", proxy.Kubeconfig)
+	audit := cluster.Audit(t, "tidekeeper/")
+	on, budget, m := blockedDrain(t, "lost-maint")
+	proxy.Add(t, "rules: [{name: lost, match: {resources: [nodemaintenances.tidekeeper.dev]}, events: {types: [MODIFIED]}, fault: {kind: DropEvent}}]")
+	cluster.Change(t, m, func() { m.Spec.Suspend = true })
+	proxy.AwaitFired(t, "lost", 1)
+	proxy.Add(t, `rules: [{name: expired, match: {verbs: [watch], resources: [nodemaintenances.tidekeeper.dev]}, count: {times: 1}, fault: {kind: Error, code: 410, reason: Expired}}]`)
+	proxy.Remove(t, "lost")
+	proxy.Cut(t, "match: {resources: [nodemaintenances.tidekeeper.dev]}")
+	proxy.AwaitFired(t, "expired", 1)
+	eventuallyMaintained(t, m, "is held back", func(m *tidekeeperv1.NodeMaintenance) error {
+		return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff(tidekeeperv1.ReasonSuspended, m.Status.Nodes[on].Reason))
+	})
+	awaitLooks(t, audit, on, 0) // Reads the log up to here.
+	cluster.Delete(t, budget)
+	awaitLooks(t, audit, on, 3)
+	cluster.Delete(t, m)
+	withoutTrace(t, []string{on})
+}
+
+// blockedDrain creates a pool of one node with a pod whose budget allows nothing, and a NodeMaintenance
+// that drains the node.
+func blockedDrain(t *testing.T, name string) (node string, budget *policyv1.PodDisruptionBudget, m *tidekeeperv1.NodeMaintenance) {
+	t.Helper()
+	node = addMembers(t, name, 1)[0]
+	d := recreated(t, name)
+	budget = minAvailableOf(d, intstr.FromInt32(1))
+	cluster.Apply(t, budget)
+	m = maintenanceOf(name, "")
+	m.Spec.RequirePlace = new(bool)
+	cluster.Apply(t, m)
+	eventuallyMaintained(t, m, "drains "+node, func(m *tidekeeperv1.NodeMaintenance) error {
+		return errors.Join(inPhase(node, tidekeeperv1.NodeDraining)(m), diff("Budget", m.Status.Nodes[node].Reason))
+	})
+	return node, budget, m
+}
+
+// recreated creates a Deployment of one pod on a pool, which no restart can move without taking it down.
+func recreated(t *testing.T, pool string) *appsv1.Deployment {
+	t.Helper()
+	d := onPool(pool, pool, 1)
+	d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	cluster.Apply(t, d)
+	eventuallyReady(t, d)
+	return d
+}
+
+// TestMaintenance_NoPlace checks that no drain begins while the other node has no room for the pods of a
+// node, and that the drain begins once it has.
+func TestMaintenance_NoPlace(t *testing.T) {
+	cluster.StartManager(t, maintaining)
+	names := addMembers(t, "full", 2, "--allocatable=cpu=1,memory=1Gi,pods=10")
+	var pods []*appsv1.Deployment
+	for _, name := range []string{"full-a", "full-b"} {
+		d := onPool(name, "full", 1)
+		d.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}
+		cluster.Apply(t, d)
+		eventuallyReady(t, d)
+		pods = append(pods, d)
+	}
+	m := maintenanceOf("full", "")
+	cluster.Apply(t, m)
+	eventuallyMaintained(t, m, "waits for room", func(m *tidekeeperv1.NodeMaintenance) error {
+		return errors.Join(framework.ReadyIs(m.Status.Conditions, m.Generation, tidekeeperv1.ReasonNoPlace), diff(0, len(m.Status.Nodes)))
+	})
+	withoutTrace(t, names)
+	cluster.Change(t, pods[0], func() { pods[0].Spec.Replicas = new(int32(0)) })
+	for _, name := range names {
+		handBack(t, m, name)
+	}
+	eventuallyMaintained(t, m, "is complete", isComplete)
 }

@@ -252,10 +252,7 @@ func TestMaintenance_Blocked(t *testing.T) {
 	clock := framework.NewStandingClock(t, time.Now().Truncate(time.Second).Add(time.Hour))
 	cluster.WithClocks(t).StartManager(t, maintaining, clock.Flag())
 	names := addMembers(t, "blocked", 2)
-	d := onPool("blocked", "blocked", 1)
-	d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
-	cluster.Apply(t, d)
-	eventuallyReady(t, d)
+	d := recreated(t, "blocked")
 	cluster.Apply(t, minAvailableOf(d, intstr.FromInt32(1)))
 	on := nodeOf(t, d)
 	m := maintenanceOf("blocked", "")

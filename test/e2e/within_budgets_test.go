@@ -209,6 +209,31 @@ func podNames(t *testing.T, app string) sets.Set[string] {
 	return names
 }
 
+// eachNodeHasAnEvent waits until the events EvictingPods of the pool name each of its nodes once. Nodes
+// whose turn comes at the same moment share an event.
+func (g *gentle) eachNodeHasAnEvent(t *testing.T) {
+	t.Helper()
+	framework.Eventually(t, "each node of the pool has an event EvictingPods", func() error {
+		times := map[string]int{}
+		events := cluster.Events(t, "NodePool", g.pool.Name)
+		for _, e := range events {
+			if e, ok := strings.CutPrefix(e, "Normal EvictingPods: emptying "); ok && strings.HasSuffix(e, " within budgets, to add a NoExecute taint") {
+				for _, name := range g.nodes {
+					if slices.Contains(strings.FieldsFunc(e, func(r rune) bool { return strings.ContainsRune(" ,()", r) }), name) {
+						times[name]++
+					}
+				}
+			}
+		}
+		for _, name := range g.nodes {
+			if times[name] != 1 {
+				return fmt.Errorf("node %s is named %d times in %q", name, times[name], events)
+			}
+		}
+		return nil
+	})
+}
+
 // TestWithinBudgets checks that the nodes of a pool get a NoExecute taint without any pod being
 // deleted past its PodDisruptionBudget: each node is closed first, and tainted when it is empty.
 func TestWithinBudgets(t *testing.T) {
@@ -222,7 +247,7 @@ func TestWithinBudgets(t *testing.T) {
 	g.done(t)
 	g.checkHistory(t, events(), 11, 2)
 	evictedOnce(t, audit.Requests(t), before)
-	cluster.EventuallyEvent(t, "NodePool", "gentle", "Normal EvictingPods: emptying 2 nodes (gentle-1, gentle-2) within budgets, to add a NoExecute taint")
+	g.eachNodeHasAnEvent(t)
 	if p := eventuallyReason(t, "gentle", "Healthy"); p.Status.Emptying != nil {
 		t.Errorf("after all, the status is %+v", p.Status.Emptying)
 	}

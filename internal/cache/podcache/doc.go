@@ -23,6 +23,7 @@
 //	intern.go     interning of equal values
 //	restore.go    restores Pods from records, with a cache of recent Pods
 //	workloads.go  queries of a workload's pods, without building Pods
+//	kinds.go      the numbers of equal pods by node, without building Pods
 //	facts.go      the fields that decide whether a pod blocks a drain, and queries of them by node
 //	list.go       the lister: the initial list, page by page, and the watch
 //	convert.go    converts events decoded by client-go to records
