@@ -135,6 +135,11 @@ func TestExploreWithoutMistakes(t *testing.T) {
 	if strings.Count(r.stderr, ": ok\n") < 10 {
 		t.Errorf("too little was played:\n%s", r.stderr)
 	}
+	for _, text := range []string{"What this result means:", " took effect, and were judged\n", "    configmaps: ", "    secrets: ", "the control plane's own", "explore wrote them"} {
+		if !strings.Contains(r.stdout, text) {
+			t.Errorf("the report lacks %q:\n%s", text, r.stdout)
+		}
+	}
 	again := command(t, args...)
 	if again.code != 0 || strings.Contains(again.stderr, ": ok\n") || !strings.Contains(again.stderr, "and are not played again: begin from the start with --fresh") {
 		t.Errorf("exit code %d, and it was played again:\n%s%s", again.code, again.stdout, again.stderr)

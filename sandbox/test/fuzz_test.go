@@ -225,6 +225,17 @@ func TestFuzzWithoutMistakes(t *testing.T) {
 	}
 }
 
+// TestFuzzRights checks that fuzz names the rights that the operator lacks, if it does nothing
+// without them.
+func TestFuzzRights(t *testing.T) {
+	t.Parallel()
+	r := command(t, "fuzz", "--dir", t.TempDir(), "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--nodes", "0",
+		"--service-account", "default/default", "--quiet", "1s", "--settle", "10s", "--", stall(t))
+	if r.code != 1 || !strings.Contains(r.stderr, "it may not: list stalls.example.com") || !strings.Contains(r.stderr, ": what gives its ServiceAccount these rights must be among what is installed") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // TestFuzzInput checks that each input error is reported in a single line, before anything is
 // started if possible.
 func TestFuzzInput(t *testing.T) {

@@ -57,7 +57,8 @@ func TestReleaseIsPinned(t *testing.T) {
 
 // TestReleaseRequiresSuites checks that the release and nightly workflows fail if a suite that a
 // machine may skip, such as "page", is skipped. It also checks that a release needs the real node
-// tests, and that the nightly fault job runs all shards.
+// tests, that the nightly fault job runs all shards, and that soundness is measured each night, idle
+// and beside busy processes.
 func TestReleaseRequiresSuites(t *testing.T) {
 	release, nightly := read(t, ".github", "workflows", "release.yaml"), read(t, ".github", "workflows", "nightly.yaml")
 	for _, suite := range []string{"page", "node"} {
@@ -72,6 +73,9 @@ func TestReleaseRequiresSuites(t *testing.T) {
 	}
 	if !strings.Contains(nightly, "part: [1, 2, 3, 4, 5, 6, 7, 8]\n") || !strings.Contains(nightly, `SHARD="$PART/8"`) {
 		t.Error("the parts of the nightly faults are not all of them")
+	}
+	if !strings.Contains(nightly, `make bench-soundness BUSY="$BUSY"`) || !strings.Contains(nightly, `busy: ["", "8"]`) {
+		t.Error("the nightly workflow does not measure soundness")
 	}
 }
 

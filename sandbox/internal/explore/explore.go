@@ -28,7 +28,7 @@ type Plan struct {
 // Run learns the baseline from runs without a fault, then injects a single fault per run until all
 // are done or the time limit p.For is reached.
 func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
-	book, over, end, err := Tool.Begin(ctx, e.Testbeds.Dir, e.Testbeds.Inputs(e.Of, e.Workload, []any{e.Limits, e.Hold}), p.Plan)
+	book, over, end, err := Tool.Begin(ctx, e.Testbeds.Dir, e.inputs(), p.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +77,11 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 	}
 	book.Took = book.Elapsed()
 	return book.Result, err
+}
+
+// inputs returns everything that results depend on.
+func (e *Explorer) inputs() results.Inputs {
+	return e.Testbeds.Inputs(e.Of, e.Workload, []any{e.Limits, e.Hold})
 }
 
 // streamed returns a report line that lists the watched resources whose initial list cannot be

@@ -4,6 +4,7 @@
 package explore
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -48,6 +49,35 @@ func TestFindingCarriesFlags(t *testing.T) {
 	want.Quiet.Duration, want.Settle.Duration, want.Patience.Duration, want.Hold.Duration = time.Second, 2*time.Minute, 3*time.Second, 4*time.Second
 	if read.Flags != want || !read.Workload.HostNetwork || read.Workload.ServiceAccount != "shop/operator" {
 		t.Errorf("%+v, host network: %t, account %s", read.Flags, read.Workload.HostNetwork, read.Workload.ServiceAccount)
+	}
+}
+
+// TestFlagsThatJudge checks that all faults are repeated after a change of any flag that affects the
+// verdict.
+func TestFlagsThatJudge(t *testing.T) {
+	w := &workload.Workload{Steps: []workload.Step{{Run: "true"}}}
+	hashed := func(limits testbed.Limits, hold time.Duration) map[string]string {
+		t.Helper()
+		e := &Explorer{Testbeds: &testbed.Maker{Setup: lab.Setup{Workload: w, Command: []string{"true"}}}, Workload: w, Limits: limits, Hold: hold}
+		about, err := results.NewAbout(e.inputs())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return about.Contents
+	}
+	before := hashed(testbed.Limits{}, 0)
+	for name, now := range map[string]map[string]string{
+		"--quiet":    hashed(testbed.Limits{Quiet: 1}, 0),
+		"--settle":   hashed(testbed.Limits{Settle: 1}, 0),
+		"--patience": hashed(testbed.Limits{Patience: 1}, 0),
+		"--hold":     hashed(testbed.Limits{}, 1),
+	} {
+		if maps.Equal(now, before) {
+			t.Errorf("%s does not matter", name)
+		}
+	}
+	if !maps.Equal(hashed(testbed.Limits{}, 0), before) {
+		t.Error("the same flags matter")
 	}
 }
 

@@ -7,12 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
@@ -35,6 +39,60 @@ func TestFill(t *testing.T) {
 	}
 	if want := []int{1, 2, 3}; !slices.Equal(left, want) {
 		t.Errorf("left are those of the steps %v, want %v", left, want)
+	}
+}
+
+// TestOneAtATime checks that faults are injected one after the other if operators share the
+// machine's network, whatever --jobs says, and that this includes faults that wait for minutes.
+func TestOneAtATime(t *testing.T) {
+	about := results.About{Command: []string{"true"}}
+	book, err := Tool.Open(t.TempDir(), about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer book.Close()
+	var playing, played atomic.Int32
+	w := &workload.Workload{HostNetwork: true, Steps: []workload.Step{{Name: "a"}}}
+	q := &queue{
+		explorer: &Explorer{Testbeds: &testbed.Maker{Setup: lab.Setup{Workload: w}}, Workload: w}, plan: Plan{Plan: results.Plan{Progress: io.Discard, Jobs: 3}}, book: book, over: t.Context(), history: faults.NewHistory(),
+		play: func(context.Context, string, *faults.Fault, setting) (*judge.Outcome, error) {
+			defer playing.Add(-1)
+			if playing.Add(1) > 1 {
+				t.Error("two operators run at once")
+			}
+			for range 100 {
+				runtime.Gosched() // Let other lanes begin.
+			}
+			played.Add(1)
+			return &judge.Outcome{Reached: true}, nil
+		},
+	}
+	var all []faults.Planned
+	for step := range 20 {
+		all = append(all, faults.Planned{Fault: faults.Fault{Kind: []faults.Kind{"Restart", "FreezeLong"}[step%2], Step: step, Resource: "pods"}})
+	}
+	q.fill(all)
+	if err := q.run(t.Context()); err != nil || int(played.Load()) != len(all) {
+		t.Errorf("%d of %d are injected, %v", played.Load(), len(all), err)
+	}
+}
+
+// TestEarlierFindingsComeFirst checks that the faults of findings with earlier inputs are injected
+// before more promising faults.
+func TestEarlierFindingsComeFirst(t *testing.T) {
+	var all []faults.Planned
+	for step := range 4 {
+		all = append(all, faults.Planned{Fault: faults.Fault{Kind: "Restart", Step: step}, Score: 10 - step})
+	}
+	book := &results.Book[*Finding]{Result: &results.Result[*Finding]{}, Again: []*Finding{{ID: all[2].ID()}, {ID: all[3].ID()}}}
+	q := &queue{book: book, over: t.Context(), history: faults.NewHistory()}
+	q.fill(all)
+	var got []int
+	for f, ok := q.take(false); ok; f, ok = q.take(false) {
+		got = append(got, f.Step)
+	}
+	if want := []int{2, 3, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("those of the steps %v are injected, want %v", got, want)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
@@ -129,15 +130,28 @@ func TestChanging(t *testing.T) {
 	}
 }
 
-// TestExcuse checks that each masked field is printed once.
+// TestExcuse checks that each masked field is printed once, and that the report has the fields that
+// were masked during the run.
 func TestExcuse(t *testing.T) {
 	var said bytes.Buffer
 	b := &baseline{mask: NewMask(nil), progress: &said}
+	book, err := Tool.Open(t.TempDir(), results.About{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer book.Close()
+	f, by := &Fuzzer{base: b}, &results.Scope{}
+	if err := f.judge(book, by); err != nil || len(book.Scope.Masked) > 0 {
+		t.Errorf("before the run, masked are %v, %v", book.Scope.Masked, err)
+	}
 	for range 2 {
 		b.excuse([]Difference{{Object: web, Path: "spec.replicas", Want: "2", Got: "3"}}, otherInNew)
 	}
 	if want := "not judged from now on, as it differs in a new sandbox with the sample: " + web + " spec.replicas (2 or 3)\n"; said.String() != want {
 		t.Errorf("got %q, want %q", said.String(), want)
+	}
+	if err := f.judge(book, by); err != nil || len(book.Scope.Masked) != 1 || book.Scope.Masked[0].Path != "spec.replicas" {
+		t.Errorf("after the run, masked are %v, %v", book.Scope.Masked, err)
 	}
 }
 

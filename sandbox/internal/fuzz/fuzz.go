@@ -45,8 +45,7 @@ type Plan struct {
 // Run learns the cluster state with the sample, then tests edits of the sample until all are done
 // or the time limit p.For is reached.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
-	in := f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
-	book, over, end, err := Tool.Begin(ctx, f.Testbeds.Dir, in, p.Plan)
+	book, over, end, err := Tool.Begin(ctx, f.Testbeds.Dir, f.inputs(), p.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +74,21 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: faults.NewVariety()}
 	q.fill(all)
 	by := w.record.scope(f.base.mask.Mask, f.Ignore)
-	err = errors.Join(book.Judge(by), q.run(w))
-	by.Masked = f.base.mask.All() // Masks may have been added during the run.
-	err = errors.Join(err, book.Judge(by))
+	err = errors.Join(f.judge(book, by), q.run(w))
+	err = errors.Join(err, f.judge(book, by)) // Masks may have been added during the run.
 	book.Left, book.Took = len(q.edits), book.Elapsed()
 	return book.Result, err
+}
+
+// inputs returns everything that results depend on.
+func (f *Fuzzer) inputs() results.Inputs {
+	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
+}
+
+// judge stores the scope of the verdict with the current mask.
+func (f *Fuzzer) judge(book *results.Book[*Finding], by *results.Scope) error {
+	by.Masked = f.base.mask.All()
+	return book.Judge(by)
 }
 
 // chosen returns a trial for each of this shard's edits that match p.Only.

@@ -5,6 +5,7 @@ package fuzz
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,12 +19,43 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
+
+// TestInputs checks that all edits are repeated after a change of the sample, of the objects that it
+// needs, or of any flag that affects the verdict.
+func TestInputs(t *testing.T) {
+	hashed := func(change func(*Fuzzer)) map[string]string {
+		t.Helper()
+		f := &Fuzzer{Testbeds: &testbed.Maker{Setup: lab.Setup{Workload: &workload.Workload{}, Command: []string{"true"}}}, Sample: map[string]any{"kind": "App"}}
+		change(f)
+		about, err := results.NewAbout(f.inputs())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return about.Contents
+	}
+	before := hashed(func(*Fuzzer) {})
+	for name, change := range map[string]func(*Fuzzer){
+		"--quiet": func(f *Fuzzer) { f.Limits.Quiet = 1 }, "--patience": func(f *Fuzzer) { f.Limits.Patience = 1 },
+		"--ignore": func(f *Fuzzer) { f.Ignore = []string{"jobs.batch"} }, "--busy": func(f *Fuzzer) { f.Busy = true },
+		"the sample": func(f *Fuzzer) { f.Sample["kind"] = "Shop" }, "what it needs": func(f *Fuzzer) { f.Others = "kind: Secret" },
+		"--nodes": func(f *Fuzzer) { f.Testbeds.Workload.Nodes = new(1) },
+	} {
+		if maps.Equal(hashed(change), before) {
+			t.Errorf("%s does not matter", name)
+		}
+	}
+	if !maps.Equal(hashed(func(*Fuzzer) {}), before) {
+		t.Error("the same inputs matter")
+	}
+}
 
 func TestParseSample(t *testing.T) {
 	sample, others, err := parseSample([]byte("# a comment\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec: {count: 1}\n"))

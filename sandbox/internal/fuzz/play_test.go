@@ -110,3 +110,27 @@ func TestPlayer(t *testing.T) {
 		}
 	}
 }
+
+// TestJudged checks that a problem counts only if the fault was reached, or if it is certain.
+func TestJudged(t *testing.T) {
+	differs, panics := &Problem{Oracle: judge.OtherState, Lines: []string{"oh"}}, &Problem{Oracle: judge.Failed, Lines: []string{"panic: oh"}}
+	for _, tc := range []struct {
+		name    string
+		reached bool
+		problem *Problem
+		came    outcome
+		found   *Problem
+		says    string
+	}{
+		{name: "reached", reached: true, came: disturbed},
+		{name: "reached, with a problem", reached: true, problem: differs, came: disturbed, found: differs},
+		{name: "not reached", came: notReached},
+		{name: "not reached, with a problem", problem: differs, came: notReached, says: "the fault was not reached, and yet other state: oh"},
+		{name: "not reached, with a panic", problem: panics, came: notReached, found: panics},
+	} {
+		came, found, err := judged(tc.reached, tc.problem)
+		if came != tc.came || found != tc.found || (err != nil) != (tc.says != "") || err != nil && err.Error() != tc.says {
+			t.Errorf("%s: %s, %v, %v", tc.name, came, found, err)
+		}
+	}
+}

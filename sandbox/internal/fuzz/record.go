@@ -4,6 +4,7 @@
 package fuzz
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -26,14 +27,28 @@ type record struct {
 	began time.Time
 }
 
-// mark begins a new recording period. It discards earlier versions and notes, but keeps the current
-// objects.
+// mark begins a new recording period. It discards earlier versions, requests and notes, but keeps
+// the current objects, and the requests that matter later.
 func (r *record) mark() {
 	r.began, r.from = time.Now(), r.settler.Log.Len()
 	r.settler.Act()
 	r.notes.All = nil
 	r.settler.Recorder.Forget()
+	r.settler.Log.Forget(r.matters())
 	r.settler.Habits.Mark()
+}
+
+// matters returns a function that reports whether a request matters after a mark: a denied request, a
+// request of leader election, or a write of an object that exists.
+func (r *record) matters() func(*observe.Request) bool {
+	present := map[string]bool{}
+	for _, v := range r.settler.Recorder.Objects() {
+		present[v.Key()] = true
+	}
+	return func(of *observe.Request) bool {
+		return of.Upstream == http.StatusForbidden || slices.Contains(observe.Election, of.Resource) ||
+			slices.Contains(observe.WriteVerbs, of.Verb) && (of.Name == "" || present[observe.NameKey(of.Resource, of.Namespace, of.Name)])
+	}
 }
 
 // act records an action of fuzz in the timeline. Each action restarts the quiet time.

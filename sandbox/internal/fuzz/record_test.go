@@ -111,6 +111,39 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestRequestsAreForgotten checks that the requests in memory do not grow with the number of marks,
+// and that the ones that later trials need are kept.
+func TestRequestsAreForgotten(t *testing.T) {
+	r := recorded(objects.Version(t, "configmaps", "metadata: {name: a, namespace: default, uid: a}"))
+	log := r.settler.Log
+	var kept int
+	for trial := range 100 {
+		r.wrote("update", "configmaps", 200)
+		r.wrote("list", "secrets", 403)
+		r.wrote("update", "leases.coordination.k8s.io", 200)
+		r.wrote("get", "configmaps", 200)
+		r.wrote("delete", "secrets", 200) // It does not exist any more.
+		if now := len(r.requests()); now != 5 {
+			t.Fatalf("in trial %d there are %d requests", trial, now)
+		}
+		r.mark()
+		if len(r.requests()) != 0 || log.Len() != 5*(trial+1) {
+			t.Fatalf("after trial %d there are %v of %d", trial, r.requests(), log.Len())
+		}
+		if trial == 0 {
+			kept = len(log.Since(0))
+		}
+	}
+	var all []string
+	for _, request := range log.Since(0) {
+		all = append(all, request.Verb+" "+request.Resource)
+	}
+	slices.Sort(all)
+	if want := []string{"list secrets", "update configmaps", "update leases.coordination.k8s.io"}; !slices.Equal(all, want) || kept != len(want) {
+		t.Errorf("kept are %q, and %d after the first trial, want %q", all, kept, want)
+	}
+}
+
 // TestScopeOfRecord checks that objects that only record history are excluded from the state, and
 // reported as excluded.
 func TestScopeOfRecord(t *testing.T) {

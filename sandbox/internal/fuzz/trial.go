@@ -113,11 +113,16 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	if problem, err = w.survive(ctx, t, content); err != nil {
 		return came, nil, err
 	}
+	return judged(w.disturber.injector.Reached(), problem)
+}
+
+// judged returns the result of an edit with a fault. A problem proves nothing about the fault if the
+// fault was not reached, unless the problem is certain.
+func judged(reached bool, problem *Problem) (outcome, *Problem, error) {
 	switch {
-	case w.disturber.injector.Reached():
+	case reached:
 		return disturbed, problem, nil
 	case problem != nil && !problem.certain():
-		// The problem occurred without the fault.
 		return notReached, nil, fmt.Errorf("the fault was not reached, and yet %s", problem.summary())
 	}
 	return notReached, problem, nil

@@ -39,6 +39,7 @@ type About struct {
 // Contents.
 const (
 	theProgram   = "the operator's program"
+	theCommands  = "the programs of the workload"
 	theSandbox   = "the sandbox"
 	theInstalled = "what is installed"
 	theSubject   = "what is played"
@@ -48,8 +49,9 @@ const (
 // Inputs lists everything that results depend on.
 type Inputs struct {
 	// Command is the operator's command line. Of lists the names of the input files. Installed
-	// lists the paths of the installed manifests.
-	Command, Of, Installed []string
+	// lists the paths of the installed manifests. Commands lists the shell commands that are run
+	// besides the operator.
+	Command, Of, Installed, Commands []string
 	// Subject is the content of the input files, such as the workload. Judging holds the flags that
 	// affect the verdict.
 	Subject, Judging any
@@ -62,7 +64,7 @@ func NewAbout(in Inputs) (About, error) {
 	if a.Contents[theSandbox], err = hashSelf(); err != nil {
 		return a, fmt.Errorf("read %s: %w", theSandbox, err)
 	}
-	for name, files := range map[string][]string{theProgram: programFiles(in.Command), theInstalled: in.Installed} {
+	for name, files := range map[string][]string{theProgram: programFiles(in.Command), theInstalled: in.Installed, theCommands: executables(in.Commands)} {
 		if a.Contents[name], err = hashFiles(files); err != nil {
 			return a, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -101,6 +103,21 @@ func programFiles(command []string) []string {
 		for _, name := range []string{word, value} {
 			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// executables returns the executable files whose paths are words in shell commands. It ignores other
+// files, because the commands may write them, and programs in the PATH, which belong to the machine.
+func executables(commands []string) []string {
+	var files []string
+	for _, command := range commands {
+		for _, word := range strings.FieldsFunc(os.ExpandEnv(command), func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>='\"`", r) }) {
+			info, err := os.Stat(word)
+			if err == nil && strings.Contains(word, "/") && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+				files = append(files, word)
 			}
 		}
 	}
@@ -222,5 +239,7 @@ func (a *About) sameWords(other *About) bool {
 // partOf reports whether `a` and `other` may belong to parts of the same result. Hashes of programs
 // may differ, because each machine may have compiled its own program.
 func (a *About) partOf(other *About) bool {
-	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool { return name != theProgram && name != theSandbox })
+	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool {
+		return !slices.Contains([]string{theProgram, theCommands, theSandbox}, name)
+	})
 }

@@ -57,8 +57,10 @@ func TestOpenWithOtherContents(t *testing.T) {
 // because each machine may have compiled its own program.
 func TestMergeContents(t *testing.T) {
 	first, second, third := t.TempDir(), t.TempDir(), t.TempDir()
+	compiled := of("one", "2", "1")
+	compiled.Contents[theCommands], compiled.Contents[theSandbox] = "2", "2"
 	open(t, first, of("one", "1", "1"))
-	open(t, second, of("one", "2", "1"))
+	open(t, second, compiled)
 	open(t, third, of("one", "1", "2"))
 	if _, err := tool.Merge([]string{first, second}); err != nil {
 		t.Error(err)
@@ -68,37 +70,53 @@ func TestMergeContents(t *testing.T) {
 	}
 }
 
-// TestContents checks that the hashes cover the program, arguments that are files, and manifests,
-// including manifests to which kustomizations refer.
+// TestContents checks that the hashes cover the program, arguments that are files, manifests,
+// including manifests to which kustomizations refer, the programs of shell commands, and the
+// sandbox itself. Files that a command only reads or writes do not count.
 func TestContents(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) {
 		t.Helper()
+		mode := os.FileMode(0o600)
+		if filepath.Dir(name) == "bin" {
+			mode = 0o700
+		}
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("BIN", "bin")
 	for name, text := range map[string]string{
 		"operator": "1", "config.yaml": "1", "flags": "1", "unread": "1", "config/crd/crd.yaml": "1",
 		"config/default/kustomization.yaml": "resources: [../crd, deployment.yaml]\npatches: [{path: ../patch.yaml}]\n", "config/default/deployment.yaml": "1", "config/patch.yaml": "1",
+		"bin/webhook": "1", "bin/other": "1", "log": "1", "bin/unread": "1",
 	} {
 		write(name, text)
 	}
 	about := func(judging string) *About {
 		t.Helper()
-		a, err := NewAbout(Inputs{Command: []string{"./operator", "config.yaml", "--flags=flags"}, Installed: []string{"config/default"}, Subject: "shop", Judging: judging})
+		a, err := NewAbout(Inputs{Command: []string{"./operator", "config.yaml", "--flags=flags"}, Installed: []string{"config/default"}, Commands: []string{"$BIN/webhook --port=1", "sh -c './bin/other >>./log'"}, Subject: "shop", Judging: judging})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &a
 	}
 	before := about("1s")
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("copy", string(self))
+	if kit, err := hashFiles([]string{"copy"}); err != nil || before.Contents[theSandbox] != kit {
+		t.Errorf("the contents of the sandbox are %q, %v, want %q", before.Contents[theSandbox], err, kit)
+	}
 	for name, want := range map[string][]string{
 		"unread": nil, "operator": {theProgram}, "config.yaml": {theProgram}, "flags": {theProgram},
 		"config/crd/crd.yaml": {theInstalled}, "config/default/deployment.yaml": {theInstalled}, "config/patch.yaml": {theInstalled}, "config/crd/more.yaml": {theInstalled},
+		"bin/webhook": {theCommands}, "bin/other": {theCommands}, "log": nil, "bin/unread": nil,
 	} {
 		write(name, "2")
 		now := about("1s")

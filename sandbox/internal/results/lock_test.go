@@ -4,6 +4,7 @@
 package results
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,21 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	again()
+}
+
+// TestLockIsNoLink checks that a link in place of the lock file is not followed, because the file
+// that it names would be overwritten.
+func TestLockIsNoLink(t *testing.T) {
+	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	if err := errors.Join(os.WriteFile(precious, []byte("text"), 0o600), os.Symlink(precious, filepath.Join(dir, lockFile))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(dir); err == nil {
+		t.Error("it was locked")
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "text" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
 }
 
 // TestLockOfOthers checks that a directory is rejected if other users own it or can write to it.

@@ -123,3 +123,22 @@ func TestText(t *testing.T) {
 		t.Errorf("of a finding it says\n%s", text.String())
 	}
 }
+
+// TestVerdict checks that a finding that was found once is reported with what the second run showed.
+func TestVerdict(t *testing.T) {
+	for _, tc := range []struct {
+		repeated, tries int
+		second, want    string
+	}{
+		{repeated: 1, tries: 1, want: "FOUND: lost!"},
+		{want: "found once, and there is no time to play it again: lost!"},
+		{tries: 1, second: "all was well", want: "found once: lost!; and not again: all was well"},
+		{tries: 1, want: "found once, and not again: lost!"},
+	} {
+		f := find("a", "lost", 1, tc.repeated)
+		f.Tries, f.Second = tc.tries, tc.second
+		if got := Verdict(f); got != tc.want {
+			t.Errorf("got %q, want %q", got, tc.want)
+		}
+	}
+}

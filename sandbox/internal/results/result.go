@@ -99,7 +99,7 @@ func (r *Result[F]) done() int {
 }
 
 // Judged returns an error if the result proves little: no case was completed, too many cases could
-// not be judged, or no fault or edit took effect.
+// not be judged, no fault or edit took effect, or a part is missing.
 func (r *Result[F]) Judged() error {
 	switch failed := r.Failed(); {
 	case len(r.Played) == 0:
@@ -110,6 +110,8 @@ func (r *Result[F]) Judged() error {
 		return fmt.Errorf("%d of the %d that were played could not be judged, more than a tenth, such as: %s. Started again, it plays them again", failed, len(r.Played), r.whyNot())
 	case r.Came(NotReached) == len(r.Played)-failed:
 		return fmt.Errorf("none of the %d that were played was reached: the operator does not do again what they are about", len(r.Played)-failed)
+	case len(r.Missing) > 0:
+		return fmt.Errorf("of the parts %s there is nothing: give their directories, too", strings.Join(r.Missing, ", "))
 	}
 	return nil
 }

@@ -260,6 +260,9 @@ func TestMergeParts(t *testing.T) {
 	if doubt := merged.Doubt(); !slices.Equal(doubt, []string{"Parts of which nothing is here: 2/4, 4/4."}) {
 		t.Errorf("the report says %q", doubt)
 	}
+	if err := merged.Judged(); err == nil || !strings.Contains(err.Error(), "of the parts 2/4, 4/4 there is nothing") {
+		t.Errorf("judged is %v", err)
+	}
 }
 
 // TestGroups checks that findings are grouped by kind and sorted by rank, and that unconfirmed

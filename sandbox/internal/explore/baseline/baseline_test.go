@@ -51,6 +51,22 @@ func TestLastOfBoth(t *testing.T) {
 	}
 }
 
+// TestListed checks that lists count as possibly stale only if the operator asks for any version of a
+// resource that it watches, and never streams the list.
+func TestListed(t *testing.T) {
+	list := func(resource, version string) observe.Request {
+		return observe.Request{Verb: "list", Resource: resource, ResourceVersion: version, Status: 200}
+	}
+	b := &Baseline{Watched: []string{"pods", "secrets", "nodes", "claims"}}
+	b.findListed(&observe.Record{Requests: []observe.Request{
+		list("secrets", "0"), list("secrets", "0"), list("nodes", ""), list("shops", "0"), list("claims", "7"),
+		list("pods", "0"), {Verb: "watchlist", Resource: "pods", Status: 200}, {Verb: "watchlist", Resource: "secrets", Status: 422},
+	}})
+	if want := []string{"secrets"}; !slices.Equal(b.Listed, want) {
+		t.Errorf("got %q, want %q", b.Listed, want)
+	}
+}
+
 // TestNamesOfAnotherStep checks that an object's name counts as stable only if both runs create the
 // object in the same step. Names derived from the time of day may be equal in different steps.
 func TestNamesOfAnotherStep(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/objects"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
@@ -129,6 +130,30 @@ func TestKnowable(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: the requests at %v count, want %v", f.Kind, got, want)
+		}
+	}
+}
+
+// TestWritesToWhatIsGone checks that an operator that writes to a deleted object again and again is not
+// blamed while the fault hides the deletion from it, and that it is blamed otherwise.
+func TestWritesToWhatIsGone(t *testing.T) {
+	began := time.Unix(0, 0)
+	gone := objects.Version(t, "books", "metadata: {name: a, namespace: shop}")
+	gone.Time, gone.Type = began, watch.Deleted
+	var requests []observe.Request
+	for i := range 100 {
+		at := began.Add(time.Second + time.Duration(i)*time.Millisecond)
+		requests = append(requests, observe.Request{Time: at, Verb: "update", Resource: "books/status", Namespace: "shop", Name: "a", Status: 404, Upstream: 404})
+	}
+	for kind, want := range map[faults.Kind]int{"Freeze": 0, "ServerError": 1} {
+		once := baseline.Counts{Created: map[string]int{}, Deleted: map[string]int{"books shop/a": 1}}
+		j := Judge{
+			Workload: &workload.Workload{}, Fault: &faults.Fault{Kind: kind}, Recorder: &observe.Recorder{},
+			Base: &baseline.Baseline{Counts: [2]baseline.Counts{once, once}},
+		}
+		o := &Outcome{Record: observe.Record{Requests: requests, Versions: []observe.Version{gone}}}
+		if j.After(o, nil, nil); len(o.Problems) != want || want > 0 && o.Problems[0].Oracle != NotAtRest {
+			t.Errorf("%s: %+v, want %d", kind, o.Problems, want)
 		}
 	}
 }

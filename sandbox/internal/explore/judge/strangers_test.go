@@ -50,6 +50,9 @@ func TestStrangers(t *testing.T) {
 	if managers := (&observe.Record{Versions: []observe.Version{by("c"), bare}}).Managers(); len(managers) != 1 || managers[0] != observe.Unnamed {
 		t.Errorf("the managers of an object written without managedFields are %q", managers)
 	}
+	if managers := (&observe.Record{Versions: []observe.Version{bare}}).Managers(); len(managers) != 0 {
+		t.Errorf("the managers of an object without managedFields that was there before are %q", managers)
+	}
 	for _, tc := range []struct {
 		name  string
 		rules []fault.RuleStatus

@@ -4,6 +4,7 @@
 package lab
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,12 +37,17 @@ func TestScratch(t *testing.T) {
 	if err := killed.lock.Close(); err != nil { // The lock is released as if the process had been killed.
 		t.Fatal(err)
 	}
+	// Another directory with a marker, which a link in this one names.
+	elsewhere, link := t.TempDir(), filepath.Join(in, scratchPrefix+"link")
+	if err := errors.Join(os.WriteFile(filepath.Join(elsewhere, scratchMarker), nil, 0o600), os.Symlink(elsewhere, link)); err != nil {
+		t.Fatal(err)
+	}
 	next := begin()
 	for _, tc := range []struct {
 		what, dir string
 		want      bool
 	}{
-		{"that of a run that was killed", killed.Dir, false}, {"that of one that runs", runs.Dir, true}, {"its own", next.Dir, true}, {"a user's", users, true},
+		{"that of a run that was killed", killed.Dir, false}, {"that of one that runs", runs.Dir, true}, {"its own", next.Dir, true}, {"a user's", users, true}, {"a link", link, true},
 	} {
 		if got := there(tc.dir); got != tc.want {
 			t.Errorf("%s is there: %t, want %t", tc.what, got, tc.want)

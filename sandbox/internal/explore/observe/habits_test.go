@@ -251,6 +251,14 @@ func TestRestless(t *testing.T) {
 	if got := Advice(append(slices.Clone(s.versions), made), now.Add(-RestlessFor), enoughQuiet, UnjudgedLine); got != nil {
 		t.Errorf("objects come, and advised is %q", got)
 	}
+	several := newStory()
+	several.at(-60, h, "clock", status())
+	for i := range 5 {
+		several.at(float64(2*i), h, "clock", status("a", int64(i), "b", int64(i), "c", int64(i), "d", int64(i)))
+	}
+	if got := Advice(several.versions, now.Add(-RestlessFor), enoughQuiet, UnjudgedLine); got != nil {
+		t.Errorf("four fields change, and advised is %q", got)
+	}
 }
 
 // TestRecorderKnowsHabits checks that a recorder passes each version to Habits, and sets Habit on

@@ -108,7 +108,11 @@ func code(status int) string {
 type Log struct {
 	mu       sync.Mutex
 	requests []Request
-	locks    map[string]bool
+	// forgotten is the number of requests before those in requests. kept lists the ones among them
+	// that Forget has kept.
+	forgotten int
+	kept      []Request
+	locks     map[string]bool
 	// Habits decides which rejected writes count as activity.
 	Habits *Habits
 }
@@ -142,7 +146,10 @@ func (l *Log) AddLock(key string) {
 func (l *Log) Since(n int) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	requests := slices.Clone(l.requests[min(n, len(l.requests)):])
+	requests := slices.Clone(l.requests[min(max(n-l.forgotten, 0), len(l.requests)):])
+	if n < l.forgotten {
+		requests = slices.Concat(l.kept, requests)
+	}
 	slices.SortStableFunc(requests, func(a, b Request) int { return a.Time.Compare(b.Time) })
 	return requests
 }
@@ -151,7 +158,31 @@ func (l *Log) Since(n int) []Request {
 func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.requests)
+	return l.forgotten + len(l.requests)
+}
+
+// Forget discards the requests so far, to bound the memory of a long run. Of the requests that
+// `keep` accepts, it keeps one of each kind of call and response. Indexes of later requests stay the
+// same.
+func (l *Log) Forget(keep func(*Request) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	type kind struct {
+		call   Call
+		path   string
+		status int
+	}
+	known := map[kind]bool{}
+	var kept []Request
+	for _, r := range slices.Concat(l.kept, l.requests) {
+		of := kind{Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}, r.Path, r.Upstream}
+		if r.Event == "" && !known[of] && keep(&r) {
+			known[of] = true
+			kept = append(kept, r)
+		}
+	}
+	l.forgotten += len(l.requests)
+	l.kept, l.requests = kept, nil
 }
 
 // Call identifies a kind of request, so that requests can be matched across runs.

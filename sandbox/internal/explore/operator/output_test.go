@@ -30,6 +30,9 @@ func TestOutput(t *testing.T) {
 	if got := strings.Join(o.Failures(), "|"); got != "panic: at first|panic: in the end" {
 		t.Errorf("found %q", got)
 	}
+	if write(strings.Repeat(strings.Repeat("x", 1<<10)+"\n", 5<<10) + "the end\n"); o.Tail(1)[0] != "the end" {
+		t.Errorf("the output ends with %q", o.Tail(1))
+	}
 	write(strings.Repeat("x", 20<<20))
 	for range 2 * mostFailed {
 		write("\npanic: again\n")

@@ -57,7 +57,7 @@ type Maker struct {
 // input files, `subject` is their content, and `judging` contains the flags that affect the
 // verdict, except for FailOnLog.
 func (m *Maker) Inputs(files []string, subject, judging any) results.Inputs {
-	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Subject: subject, Judging: []any{judging, m.FailOnLog}}
+	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Commands: m.Workload.Commands(), Subject: subject, Judging: []any{judging, m.FailOnLog}}
 }
 
 // Flags returns the values of the flags that determine which runs count as findings. `hold` is the
@@ -103,7 +103,7 @@ func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
 
 // OneAtATime reports whether operators share this machine's network, in which only one process can
 // listen on a port. Call Prepare first.
-func (m *Maker) OneAtATime() bool { return m.lab.Alone || m.Workload.HostNetwork }
+func (m *Maker) OneAtATime() bool { return m.Workload.HostNetwork || m.lab.Alone }
 
 // Scratch returns a directory for temporary files, which Close removes.
 func (m *Maker) Scratch() (_ string, err error) {

@@ -4,6 +4,7 @@
 package testbed
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,13 +20,14 @@ import (
 // TestInputs checks that results depend on the operator, the manifests, the input, and everything
 // that affects the verdict.
 func TestInputs(t *testing.T) {
-	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	contents := func(limits Limits, subject, fail, manifest string) map[string]string {
+	dir := t.TempDir()
+	crd, helper, script := filepath.Join(dir, "crd.yaml"), filepath.Join(dir, "helper"), filepath.Join(dir, "script")
+	contents := func(limits Limits, subject, fail, manifest, program, command string) map[string]string {
 		t.Helper()
-		if err := os.WriteFile(crd, []byte(manifest), 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(crd, []byte(manifest), 0o600), os.WriteFile(helper, []byte(program), 0o700), os.WriteFile(script, []byte(command), 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		m := &Maker{Setup: lab.Setup{Workload: &workload.Workload{Install: []string{crd}}, Command: []string{"true"}}}
+		m := &Maker{Setup: lab.Setup{Workload: &workload.Workload{Install: []string{crd}, Programs: []string{helper + " --serve"}, Steps: []workload.Step{{Run: script + " --fast"}}}, Command: []string{"true"}}}
 		if fail != "" {
 			m.FailOnLog = regexp.MustCompile(fail)
 		}
@@ -36,13 +38,15 @@ func TestInputs(t *testing.T) {
 		return about.Contents
 	}
 	limits := Limits{Quiet: time.Second, Settle: time.Minute, Patience: time.Second}
-	before := contents(limits, "shop", "", "a")
+	before := contents(limits, "shop", "", "a", "a", "a")
 	for name, now := range map[string]map[string]string{
-		"nothing":      contents(limits, "shop", "", "a"),
-		"the subject":  contents(limits, "market", "", "a"),
-		"a limit":      contents(Limits{Quiet: time.Second, Settle: time.Minute}, "shop", "", "a"),
-		"a log line":   contents(limits, "shop", "ERROR", "a"),
-		"the manifest": contents(limits, "shop", "", "b"),
+		"nothing":      contents(limits, "shop", "", "a", "a", "a"),
+		"the subject":  contents(limits, "market", "", "a", "a", "a"),
+		"a limit":      contents(Limits{Quiet: time.Second, Settle: time.Minute}, "shop", "", "a", "a", "a"),
+		"a log line":   contents(limits, "shop", "ERROR", "a", "a", "a"),
+		"the manifest": contents(limits, "shop", "", "b", "a", "a"),
+		"a program":    contents(limits, "shop", "", "a", "b", "a"),
+		"a script":     contents(limits, "shop", "", "a", "a", "b"),
 	} {
 		changed := 0
 		for part := range before {

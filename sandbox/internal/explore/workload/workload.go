@@ -188,6 +188,17 @@ func (w *Workload) parse(text []byte) error {
 	return nil
 }
 
+// Commands returns the shell commands of the workload's programs and steps.
+func (w *Workload) Commands() []string {
+	commands := slices.Clone(w.Programs)
+	for i := range w.Steps {
+		if run := w.Steps[i].Run; run != "" {
+			commands = append(commands, run)
+		}
+	}
+	return commands
+}
+
 // Compile compiles the conditions, and validates everything that can be validated without a
 // cluster.
 func (w *Workload) Compile() error {
