@@ -69,6 +69,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.NodeSelectorApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NodeSelectorRequirement"):
 		return &apiv1.NodeSelectorRequirementApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NodeTemplate"):
+		return &apiv1.NodeTemplateApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("OutdatedNodes"):
 		return &apiv1.OutdatedNodesApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("PodStartup"):

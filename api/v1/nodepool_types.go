@@ -92,6 +92,13 @@ type NodePoolSpec struct {
 	//
 	// +optional
 	Drainable *Drainable `json:"drainable,omitempty"`
+
+	// nodeTemplate describes a node that would be added to the pool, for example by an
+	// autoscaler. No node is added: the plugin uses it to tell how many copies of a pod fit on
+	// new nodes.
+	//
+	// +optional
+	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
 }
 
 // Headroom is the number of nodes or zones of a pool that may be lost at the same time.

@@ -84,3 +84,6 @@ func bound(object *corev1.Pod, on *node) *corev1.Pod {
 	}
 	return &copied
 }
+
+// IsConstrained reports whether there are constraints between the pod and other pods.
+func (c *Cluster) IsConstrained(pod *corev1.Pod) bool { return c.classes.relations.rulesOf(pod) != nil }

@@ -137,7 +137,7 @@ func capacityPage(r *request) (*page, error) {
 	}
 	d.Workloads = workloadNames(r.snapshot.pods(), r.address)
 	if pod != nil {
-		fits := room.Fit(pod, d.Like == "")
+		fits := room.Fit(pod, d.Like == "", 0)
 		p.json = fits
 		var uncertain []string
 		for _, fit := range fits {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +26,9 @@ type Room struct {
 	Nodes   []*corev1.Node
 	Pods    []*corev1.Pod
 	Pools   []PoolMembers
+	// DaemonSets lists the DaemonSets of the cluster, for nodes that are added. It is nil if they are
+	// not known.
+	DaemonSets []*appsv1.DaemonSet
 }
 
 // PoolMembers holds a pool and the names of its nodes.
@@ -69,6 +73,9 @@ type PoolFit struct {
 	Pool         string `json:"pool"`
 	Members      int    `json:"members"`
 	capacity.Fit `json:",inline"`
+	// NewNode describes the copies on nodes that are added to the pool. It is nil if the pool has no
+	// nodeTemplate.
+	NewNode *NewNodeFit `json:"newNode,omitempty"`
 }
 
 // PodOf returns a pod with a single container and the given requests.
@@ -79,8 +86,9 @@ func PodOf(requests corev1.ResourceList) *corev1.Pod {
 }
 
 // Fit returns the number of copies of a pod that fit into each pool. If tolerant is set, the copies
-// tolerate the pool's taints, as pods with the pool's RuntimeClass do.
-func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
+// tolerate the pool's taints, as pods with the pool's RuntimeClass do. If wanted is not 0, it also returns
+// how many nodes have to be added for so many copies.
+func (r *Room) Fit(pod *corev1.Pod, tolerant bool, wanted int64) []PoolFit {
 	fits := []PoolFit{}
 	for _, pool := range r.Pools {
 		copied := pod
@@ -90,7 +98,9 @@ func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 			}
 		}
-		fits = append(fits, PoolFit{pool.Name, len(pool.Members), r.Cluster.Members(pool.Members).Fit(copied)})
+		fit := PoolFit{Pool: pool.Name, Members: len(pool.Members), Fit: r.Cluster.Members(pool.Members).Fit(copied)}
+		fit.NewNode = r.onNewNodes(pool, copied, wanted, &fit.Fit)
+		fits = append(fits, fit)
 	}
 	return fits
 }
@@ -199,6 +209,8 @@ const (
 	FitsNow = "FitsNow"
 	// FitsEmpty means that a pod of the group would only fit on an empty node of the pool.
 	FitsEmpty = "FitsAnEmptyNode"
+	// FitsNew means that a pod of the group fits on no node of the pool, but would on a new node.
+	FitsNew = "FitsANewNode"
 	// NeverFits means that a pod of the group fits on no node of the pool, not even without other
 	// pods.
 	NeverFits = "Never"
@@ -206,7 +218,7 @@ const (
 
 // PendingIn is the result of evaluating one pool for a group of pending pods.
 type PendingIn struct {
-	Answer  string `json:"answer"` // FitsNow, FitsAnEmptyNode or Never
+	Answer  string `json:"answer"` // FitsNow, FitsAnEmptyNode, FitsANewNode or Never
 	PoolFit `json:",inline"`
 }
 
@@ -228,13 +240,15 @@ func (r *Room) pendingGroup(g capacity.Group) PendingGroup {
 			shown.Workloads = append(shown.Workloads, workload)
 		}
 	}
-	for _, fit := range r.Fit(first, false) {
+	for _, fit := range r.Fit(first, false, 0) {
 		in := PendingIn{Answer: NeverFits, PoolFit: fit}
 		switch {
 		case in.Copies > 0:
 			in.Answer = FitsNow
 		case in.OnEmptyNode > 0:
 			in.Answer = FitsEmpty
+		case in.NewNode != nil && in.NewNode.Copies > 0:
+			in.Answer = FitsNew
 		}
 		shown.Pools = append(shown.Pools, in)
 	}
@@ -261,6 +275,8 @@ func (in *PendingIn) AnswerText() (string, Severity) {
 		return text, Good
 	case FitsEmpty:
 		return "on an empty node", Warning
+	case FitsNew:
+		return "on a new node", Warning
 	default:
 		return "never", Neutral
 	}

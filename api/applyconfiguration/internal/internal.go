@@ -432,6 +432,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+    - name: nodeTemplate
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.NodeTemplate
     - name: selector
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.NodeSelector
@@ -580,6 +583,28 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
           elementRelationship: atomic
+- name: dev.tidekeeper.tidekeeper.api.v1.NodeTemplate
+  map:
+    fields:
+    - name: allocatable
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: labels
+      type:
+        map:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+    - name: taints
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.Taint
+          elementRelationship: associative
+          keys:
+          - key
+          - effect
 - name: dev.tidekeeper.tidekeeper.api.v1.Outcome
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.OutdatedNodes

@@ -39,6 +39,7 @@ type fitOptions struct {
 	amounts [len(amountFlags)]string
 	more    []string
 	like    string
+	copies  int64
 	files   genericclioptions.FileNameFlags
 
 	requests corev1.ResourceList
@@ -53,7 +54,9 @@ func newFitCommand(e *cmdutil.Env) *cobra.Command {
 		Use:   "fit [POOL...] (--cpu N --memory N | --like TYPE/NAME | -f FILE)",
 		Short: "How many copies of a pod fit in each pool now, and why not more",
 		Long: `fit shows how many copies of a pod each pool has room for now: the limiting resource, the
-reasons why other nodes take none, and how many copies fit on an empty node.
+reasons why other nodes take none, and how many copies fit on an empty node. For a pool
+with a spec.nodeTemplate it shows how many fit on a new node, and with --copies how many new
+nodes are needed.
 
 A pod given by --cpu, --memory, --gpu and --request tolerates the taints of each pool, as
 a pod with the pool's RuntimeClass does. The pod of a workload or a file has its own
@@ -66,6 +69,7 @@ Nothing is reserved: pods scheduled in the meantime take room.`,
 		Example: `  kubectl tide pools fit --cpu 3 --memory 4Gi
   kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
   kubectl tide pools fit --like deployment/web -n shop
+  kubectl tide pools fit --like deployment/web -n shop --copies 30
   kubectl tide pools fit worker -f pod.yaml -o json`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
@@ -76,6 +80,7 @@ Nothing is reserved: pods scheduled in the meantime take room.`,
 	cmd.Flags().StringSliceVar(&o.more, "request", nil, "other resources that a copy requests, such as ephemeral-storage=10Gi")
 	cmd.Flags().StringVar(&o.like, "like", "", "the workload or pod to copy, such as deployment/web")
 	o.files.AddFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&o.copies, "copies", 0, "show how many new nodes so many copies need, in pools with a spec.nodeTemplate")
 	o.output.Shows([]view.PoolFit{}).AddTo(cmd)
 	return cmd
 }
@@ -125,6 +130,8 @@ func (o *fitOptions) Validate() error {
 		}
 	}
 	switch {
+	case o.copies < 0:
+		return fmt.Errorf("--copies %d: write a number of copies", o.copies)
 	case ways == 0:
 		return errors.New("describe the pod: --cpu and --memory, --like deployment/NAME, or -f FILE")
 	case ways > 1:
@@ -147,11 +154,14 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fits := r.Fit(pod, len(o.requests) > 0)
+	fits := r.Fit(pod, len(o.requests) > 0, o.copies)
 	if lacks != "" {
 		o.Console.Note(lacks)
 		for i := range fits {
 			fits[i].AtMost = append(slices.Clone(fits[i].AtMost), notAdmitted)
+			if fits[i].NewNode != nil {
+				fits[i].NewNode.AtMost = append(slices.Clone(fits[i].NewNode.AtMost), notAdmitted)
+			}
 		}
 	}
 	if done, err := o.output.Print(o.Console.Out, fits); done {
@@ -177,6 +187,14 @@ func fitTable(fits []view.PoolFit) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "POOL", Name: true}, {Header: "COPIES"}, {Header: "NODES"}, {Header: "LIMITED BY", Text: 12}, {Header: "ON AN EMPTY NODE", Drop: 1}, {Header: "OTHER NODES", Text: 20},
 	}}
+	hasNew := slices.ContainsFunc(fits, func(f view.PoolFit) bool { return f.NewNode != nil })
+	hasNeeded := slices.ContainsFunc(fits, func(f view.PoolFit) bool { return f.NewNode != nil && f.NewNode.Needed != nil })
+	if hasNew {
+		t.Columns = append(t.Columns, term.Column{Header: "ON A NEW NODE", Text: 12})
+	}
+	if hasNeeded {
+		t.Columns = append(t.Columns, term.Column{Header: "NEW NODES"})
+	}
 	for _, f := range fits {
 		cell := term.Text(f.CopiesText())
 		if f.Copies == 0 {
@@ -186,6 +204,13 @@ func fitTable(fits []view.PoolFit) *term.Table {
 			term.Text(f.Pool), cell, term.Text(fmt.Sprintf("%d/%d", f.Nodes, f.Members)), term.Text(view.CountsText(f.LimitedBy)),
 			term.Text(strconv.FormatInt(f.OnEmptyNode, 10)), term.Text(view.CountsText(f.Refused)),
 		})
+		row := &t.Rows[len(t.Rows)-1]
+		if hasNew {
+			*row = append(*row, term.Text(f.NewNode.CopiesText()))
+		}
+		if hasNeeded {
+			*row = append(*row, term.Text(f.NewNode.NeededText()))
+		}
 	}
 	return t
 }

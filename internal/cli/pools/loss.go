@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -25,6 +26,7 @@ import (
 type lossOptions struct {
 	nodesOptions
 	zones []string
+	added map[string]int
 	sequenceOptions
 }
 
@@ -59,6 +61,7 @@ kubectl tide --help.`,
 	o.nodesOptions.addTo(cmd, "these nodes, all lost at the same time, instead of the worst node of each pool")
 	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
 	o.sequenceOptions.addTo(cmd)
+	cmd.Flags().StringToIntVar(&o.added, "new-nodes", nil, "so many nodes have been added before, as POOL=COUNT, by spec.nodeTemplate of the pool")
 	o.output.Shows([]view.PoolLoss{}).AddTo(cmd)
 	return cmd
 }
@@ -67,6 +70,11 @@ kubectl tide --help.`,
 func (o *lossOptions) Validate() error {
 	if len(o.nodes) > 0 && len(o.zones) > 0 {
 		return errors.New("write either --node or --zone, not both")
+	}
+	for pool, count := range o.added {
+		if count < 0 || count > view.MostNewNodes {
+			return fmt.Errorf("--new-nodes %s=%d: write a number from 0 to %d", pool, count, view.MostNewNodes)
+		}
 	}
 	if err := o.validate(len(o.nodes) > 0); err != nil {
 		return err
@@ -79,6 +87,11 @@ func (o *lossOptions) Run(ctx context.Context) error {
 	c, r, err := o.open(ctx)
 	if err != nil {
 		return err
+	}
+	for _, pool := range slices.Sorted(maps.Keys(o.added)) {
+		if err := r.AddNewNodes(pool, o.added[pool]); err != nil {
+			return err
+		}
 	}
 	losses, err := o.losses(ctx, c, r)
 	if err != nil {

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -126,6 +128,19 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, er
 	r, problems := view.NewRoom(pools, nodes.Pointers(list.Items), pods)
 	for _, problem := range problems {
 		o.Console.Note(problem)
+	}
+	if r.NeedsDaemonSets() {
+		sets := &appsv1.DaemonSetList{}
+		switch err := c.List(ctx, sets, cmdutil.FromCache()); {
+		case apierrors.IsForbidden(err): // Answers about new nodes are upper bounds then.
+		case err != nil:
+			return nil, err
+		default:
+			r.DaemonSets = make([]*appsv1.DaemonSet, len(sets.Items))
+			for i := range sets.Items {
+				r.DaemonSets[i] = &sets.Items[i]
+			}
+		}
 	}
 	return r, nil
 }

@@ -37,6 +37,10 @@ type NodePoolSpecApplyConfiguration struct {
 	// moved: the condition Drainable and metrics report the pods that a drain would not remove, or
 	// not without harm.
 	Drainable *DrainableApplyConfiguration `json:"drainable,omitempty"`
+	// nodeTemplate describes a node that would be added to the pool, for example by an
+	// autoscaler. No node is added: the plugin uses it to tell how many copies of a pod fit on
+	// new nodes.
+	NodeTemplate *NodeTemplateApplyConfiguration `json:"nodeTemplate,omitempty"`
 }
 
 // NodePoolSpecApplyConfiguration constructs a declarative configuration of the NodePoolSpec type for use with
@@ -115,5 +119,13 @@ func (b *NodePoolSpecApplyConfiguration) WithHeadroom(value *HeadroomApplyConfig
 // If called multiple times, the Drainable field is set to the value of the last call.
 func (b *NodePoolSpecApplyConfiguration) WithDrainable(value *DrainableApplyConfiguration) *NodePoolSpecApplyConfiguration {
 	b.Drainable = value
+	return b
+}
+
+// WithNodeTemplate sets the NodeTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NodeTemplate field is set to the value of the last call.
+func (b *NodePoolSpecApplyConfiguration) WithNodeTemplate(value *NodeTemplateApplyConfiguration) *NodePoolSpecApplyConfiguration {
+	b.NodeTemplate = value
 	return b
 }

@@ -1,0 +1,154 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+)
+
+// NewNodeFit describes how many copies of a pod fit on nodes that are added to a pool by its
+// spec.nodeTemplate.
+type NewNodeFit struct {
+	// Copies is the number of copies that fit on a single new node, besides its DaemonSets.
+	Copies int64 `json:"copies"`
+	// AtMost lists what was not evaluated. If it is not empty, Copies is an upper bound.
+	AtMost []string `json:"atMost,omitempty"`
+	// Refused says why a new node takes no copy.
+	Refused string `json:"refused,omitempty"`
+	// Needed is the number of new nodes that the wanted number of copies needs, or -1 if at most
+	// [MostNewNodes] are not enough. It is nil if no number is wanted.
+	Needed *int `json:"needed,omitempty"`
+}
+
+// MostNewNodes is the largest number of new nodes that is evaluated.
+const MostNewNodes = 1000
+
+// daemonSetsUnknown is listed in [NewNodeFit.AtMost] if the DaemonSets of a new node are not known.
+const daemonSetsUnknown = "DaemonSets of new nodes"
+
+// NeedsDaemonSets reports whether [Room.DaemonSets] matters, because a pool has a nodeTemplate.
+func (r *Room) NeedsDaemonSets() bool {
+	return slices.ContainsFunc(r.Pools, func(p PoolMembers) bool { return p.Spec.NodeTemplate != nil })
+}
+
+// onNewNodes returns the copies of a pod on new nodes of a pool, of which `now` fit on its present nodes.
+func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *capacity.Fit) *NewNodeFit {
+	if pool.Spec.NodeTemplate == nil {
+		return nil
+	}
+	cluster, names, err := r.withNewNodes(pool, 1)
+	if err != nil {
+		return &NewNodeFit{Refused: err.Error()}
+	}
+	one := cluster.Members(names).Fit(pod)
+	fit := &NewNodeFit{Copies: one.Copies, AtMost: one.AtMost}
+	if r.DaemonSets == nil {
+		fit.AtMost = append(slices.Clone(fit.AtMost), daemonSetsUnknown)
+	}
+	if one.Copies == 0 {
+		fit.Refused = CountsText(one.Refused)
+	}
+	if wanted > 0 {
+		fit.Needed = new(r.nodesNeeded(pool, pod, wanted, now, &one))
+	}
+	return fit
+}
+
+// nodesNeeded returns the number of new nodes that the wanted number of copies needs, or -1.
+func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now, one *capacity.Fit) int {
+	missing := wanted - now.Copies
+	switch {
+	case missing <= 0:
+		return 0
+	case one.Copies == 0:
+		return -1
+	case !r.Cluster.IsConstrained(pod):
+		if n := (missing + one.Copies - 1) / one.Copies; n <= MostNewNodes {
+			return int(n)
+		}
+		return -1
+	}
+	enough := func(count int) bool {
+		cluster, names, err := r.withNewNodes(pool, count)
+		return err == nil && cluster.Members(slices.Concat(pool.Members, names)).Fit(pod).Copies >= wanted
+	}
+	if !enough(MostNewNodes) {
+		return -1
+	}
+	return 1 + sort.Search(MostNewNodes-1, func(i int) bool { return enough(i + 1) })
+}
+
+// withNewNodes returns the cluster with new nodes in a pool, and their names.
+func (r *Room) withNewNodes(pool PoolMembers, count int) (cluster *capacity.Cluster, names []string, err error) {
+	nodes, running := slices.Clone(r.Nodes), slices.Clone(r.Pods)
+	for i := range count {
+		// No name of a node contains a space.
+		name := fmt.Sprintf("new node %d of %s", i+1, pool.Name)
+		node, err := plan.NewNode(pool.NodePool, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		nodes, names = append(nodes, node), append(names, name)
+		running = append(running, capacity.DaemonSetPods(node, r.DaemonSets)...)
+	}
+	return capacity.New(nodes, running), names, nil
+}
+
+// AddNewNodes adds new nodes to a pool, so that further answers are about the cluster with them.
+func (r *Room) AddNewNodes(pool string, count int) error {
+	i := slices.IndexFunc(r.Pools, func(p PoolMembers) bool { return p.Name == pool })
+	switch {
+	case i < 0:
+		return fmt.Errorf("there is no NodePool %q", pool)
+	case r.Pools[i].Spec.NodeTemplate == nil:
+		return fmt.Errorf("NodePool %s has no spec.nodeTemplate, which describes its new nodes", pool)
+	}
+	for k := range count {
+		node, err := plan.NewNode(r.Pools[i].NodePool, fmt.Sprintf("new node %d of %s", k+1, pool))
+		if err != nil {
+			return fmt.Errorf("NodePool %s: %w", pool, err)
+		}
+		r.Nodes, r.Pods = append(r.Nodes, node), append(r.Pods, capacity.DaemonSetPods(node, r.DaemonSets)...)
+		r.Pools[i].Members = append(r.Pools[i].Members, node.Name)
+	}
+	r.Cluster = capacity.New(r.Nodes, r.Pods)
+	return nil
+}
+
+// CopiesText formats the number of copies on a new node. It is "-" if the pool has no nodeTemplate.
+func (f *NewNodeFit) CopiesText() string {
+	switch {
+	case f == nil:
+		return "-"
+	case f.Copies == 0 && f.Refused != "":
+		return "0: " + f.Refused
+	case len(f.AtMost) > 0:
+		return "at most " + strconv.FormatInt(f.Copies, 10) + " (because of: " + strings.Join(f.AtMost, ", ") + ")"
+	default:
+		return strconv.FormatInt(f.Copies, 10)
+	}
+}
+
+// NeededText formats the number of new nodes that are needed.
+func (f *NewNodeFit) NeededText() string {
+	switch {
+	case f == nil || f.Needed == nil:
+		return "-"
+	case *f.Needed < 0:
+		return fmt.Sprintf("not with %d", MostNewNodes)
+	case len(f.AtMost) > 0 && *f.Needed > 0:
+		return fmt.Sprintf("at least %d", *f.Needed)
+	default:
+		return strconv.Itoa(*f.Needed)
+	}
+}
