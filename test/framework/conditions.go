@@ -29,7 +29,7 @@ var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonFrozen: metav1.ConditionTrue, tidekeeperv1.ReasonPending: metav1.ConditionTrue, tidekeeperv1.ReasonInForce: metav1.ConditionTrue, tidekeeperv1.ReasonEnded: metav1.ConditionTrue,
 	tidekeeperv1.ReasonInvalidSchedule: metav1.ConditionFalse, tidekeeperv1.ReasonFailureLimit: metav1.ConditionFalse,
 	tidekeeperv1.ReasonTargetNotFound: metav1.ConditionFalse, tidekeeperv1.ReasonOrphaned: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyOnDelete: metav1.ConditionFalse, tidekeeperv1.ReasonStrategyPartition: metav1.ConditionFalse,
-	tidekeeperv1.ReasonMaintaining: metav1.ConditionTrue, tidekeeperv1.ReasonMaxUnavailable: metav1.ConditionTrue, tidekeeperv1.ReasonComplete: metav1.ConditionTrue,
+	tidekeeperv1.ReasonMaintaining: metav1.ConditionTrue, tidekeeperv1.ReasonMaxUnavailable: metav1.ConditionTrue, tidekeeperv1.ReasonComplete: metav1.ConditionTrue, tidekeeperv1.ReasonNoPlace: metav1.ConditionTrue,
 	tidekeeperv1.ReasonPodsNotWatched: metav1.ConditionFalse, tidekeeperv1.ReasonConfigNotWatched: metav1.ConditionFalse,
 }
 
