@@ -29,6 +29,8 @@ func TestReasonsAreComplete(t *testing.T) {
 		{"Events of a NodePool", "api/v1/nodepool_conditions.go api/v1/conditions.go", "Event"},
 		{"Reasons of a ScheduledRestart", "api/v1/scheduledrestart_conditions.go", "Reason"},
 		{"Events of a ScheduledRestart", "api/v1/scheduledrestart_conditions.go api/v1/conditions.go", "Event"},
+		{"Reasons of a NodeMaintenance", "api/v1/nodemaintenance_conditions.go", "Reason"},
+		{"Events of a NodeMaintenance", "api/v1/nodemaintenance_conditions.go", "Event"},
 		{"Reasons of a Freeze", "api/v1/freeze_conditions.go", "Reason"},
 		{"Events of a Freeze", "api/v1/freeze_conditions.go", "Event"},
 		{"Events of a workload with the opt-in", "api/v1/optin_events.go", "Event"},

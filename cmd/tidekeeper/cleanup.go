@@ -19,15 +19,15 @@ func newCleanup() *cobra.Command {
 	timeout := 4 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Delete all node pools, and wait until their settings are removed from the nodes",
-		Long: `tidekeeper cleanup deletes all node pools, and waits until a running manager has
-removed their labels, annotations and taints from the nodes. helm uninstall runs it
-first.`,
+		Short: "Delete all node pools and node maintenances, and wait until their nodes are cleaned",
+		Long: `tidekeeper cleanup deletes all node pools and node maintenances, and waits until a running
+manager has removed the pools' labels, annotations and taints from the nodes, and has
+uncordoned the nodes of the maintenances. helm uninstall runs it first.`,
 		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return installation.Cleanup(cmd.Context(), opts, timeout, cmd.OutOrStdout())
 		},
 	}
-	addFlags(cmd, opts, &timeout, "all node pools are deleted", manager.FlagKubeconfig)
+	addFlags(cmd, opts, &timeout, "all of them are deleted", manager.FlagKubeconfig)
 	return cmd
 }

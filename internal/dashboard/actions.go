@@ -135,7 +135,7 @@ func (b *buttons) freeze() []action {
 	return []action{{
 		Name: actFreeze, Text: "Freeze", Asks: true, Namespaces: b.namespace, Object: objectText(asked{Action: actFreeze}),
 		Ask:      "Freeze restarts?",
-		Question: "Until it ends, no restart starts in the namespaces below, and no NoExecute taint is added anywhere. (context " + b.context + ")",
+		Question: "Until it ends, no restart starts in the namespaces below, and no node is drained for maintenance or gets a NoExecute taint anywhere. (context " + b.context + ")",
 	}}
 }
 

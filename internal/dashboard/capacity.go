@@ -131,7 +131,7 @@ func capacityPage(r *request) (*page, error) {
 	if pod != nil {
 		d.Requests = resources.TextOfRequests(capacity.RequestsOf(pod))
 	}
-	room := r.room()
+	room, losses := r.model.parts()
 	if d.Sequence = sequenceOf(r.address, room); room == nil {
 		return p, nil
 	}
@@ -151,7 +151,7 @@ func capacityPage(r *request) (*page, error) {
 		slices.Sort(uncertain)
 		d.AtMost = strings.Join(slices.Compact(uncertain), ", ")
 	}
-	for _, loss := range r.losses() {
+	for _, loss := range losses {
 		d.Losses = append(d.Losses, lossRowOf(loss))
 	}
 	slices.SortStableFunc(d.Losses, func(a, b lossRow) int { return b.Homeless - a.Homeless })

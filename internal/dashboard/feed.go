@@ -4,8 +4,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +29,6 @@ func (w *World) start(kind Kind) *feed {
 		set()
 		w.change(f)
 	}
-	nothing := func() {}
 	read := sync.OnceFunc(func() { close(f.synced) })
 	failed := sync.OnceFunc(func() { close(f.failed) })
 	source := observed{cache.ToListerWatcherWithContext(kind.Source), func(err error) {
@@ -57,13 +58,13 @@ func (w *World) start(kind Kind) *feed {
 		ObjectType:    kind.Object,
 		Transform:     kind.Keep,
 		Handler: cache.ResourceEventHandlerDetailedFuncs{
-			AddFunc: func(_ any, initial bool) {
+			AddFunc: func(o any, initial bool) {
 				if !initial {
-					note(nothing)
+					note(func() { f.touch(o, false) })
 				}
 			},
-			UpdateFunc: func(any, any) { note(nothing) },
-			DeleteFunc: func(any) { note(nothing) },
+			UpdateFunc: func(_, o any) { note(func() { f.touch(o, false) }) },
+			DeleteFunc: func(o any) { note(func() { f.touch(o, true) }) },
 		},
 	})
 	f.store = store
@@ -72,12 +73,75 @@ func (w *World) start(kind Kind) *feed {
 		var running sync.WaitGroup
 		running.Go(func() { informer.RunWithContext(ctx) })
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			note(nothing)
+			note(func() { f.sorted, f.touched = nil, nil })
 			read()
 		}
 		running.Wait()
 	}()
 	return f
+}
+
+// touched is an object that was added, updated or deleted.
+type touched struct {
+	metav1.Object
+	deleted bool
+}
+
+// mostTouched is the maximum number of changes that are applied to a sorted list. With more, all
+// objects are sorted again.
+const mostTouched = 256
+
+// touch records the change of an object. The caller must hold the World's mutex.
+func (f *feed) touch(o any, deleted bool) {
+	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+	object, ok := o.(metav1.Object)
+	if !ok || len(f.touched) == mostTouched {
+		f.sorted, f.touched = nil, nil
+	}
+	if ok && f.sorted != nil {
+		f.touched = append(f.touched, touched{object, deleted})
+	}
+}
+
+// list returns the kind's objects, sorted by namespace and name. Snapshots share the list. The
+// caller must hold the World's mutex.
+func (f *feed) list() []metav1.Object {
+	if f.sorted == nil {
+		stored := f.store.List()
+		f.sorted = make([]metav1.Object, 0, len(stored))
+		for _, o := range stored {
+			if object, ok := o.(metav1.Object); ok {
+				f.sorted = append(f.sorted, object)
+			}
+		}
+		slices.SortFunc(f.sorted, compareNames)
+		return f.sorted
+	}
+	if len(f.touched) == 0 {
+		return f.sorted
+	}
+	list := slices.Clone(f.sorted)
+	for _, t := range f.touched {
+		at, found := slices.BinarySearchFunc(list, t.Object, compareNames)
+		switch {
+		case t.deleted && found:
+			list = slices.Delete(list, at, at+1)
+		case t.deleted:
+		case found:
+			list[at] = t.Object
+		default:
+			list = slices.Insert(list, at, t.Object)
+		}
+	}
+	f.sorted, f.touched = list, nil
+	return list
+}
+
+// compareNames orders objects by namespace and name.
+func compareNames(a, b metav1.Object) int {
+	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
 // observed wraps a ListerWatcher and calls onError for each error.

@@ -179,7 +179,7 @@ func (p *part) silent(kinds []string) string {
 
 // build builds a page about all clusters. It reads the clusters concurrently, with a time limit for
 // each.
-func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error) {
+func (f *fleet) build(ctx context.Context, path string, query url.Values, h haste) (*page, *snapshot, error) {
 	b, _, found := route(path)
 	if !found {
 		return nil, nil, errNoPage
@@ -187,7 +187,7 @@ func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page
 	parts := make([]part, len(f.members))
 	var reading sync.WaitGroup
 	for i, m := range f.members {
-		reading.Go(func() { parts[i] = m.part(ctx, b, query) })
+		reading.Go(func() { parts[i] = m.part(ctx, b, query, h) })
 	}
 	reading.Wait()
 	shown := &snapshot{now: f.now()}
@@ -199,6 +199,9 @@ func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page
 		}
 		if p.err != nil {
 			return nil, nil, p.err
+		}
+		if !p.snapshot.asOf.IsZero() {
+			shown.olderThan(p.snapshot.asOf)
 		}
 		if p.snapshot.lost != "" {
 			lost++

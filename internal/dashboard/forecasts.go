@@ -84,8 +84,9 @@ type shownForecast struct {
 }
 
 // get returns the forecast for a period into the future. key identifies the forecast's input. If
-// the forecast is outdated, get starts a computation and waits for it for a limited time.
-func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, input func() forecast.Input) shownForecast {
+// the forecast is outdated, get starts a computation and waits for it for a limited time. If recent
+// is set, it does not wait if there is a forecast that is younger than recentAge.
+func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, recent bool, input func() forecast.Input) shownForecast {
 	f.mu.Lock()
 	k := f.known[ahead]
 	if k == nil {
@@ -99,6 +100,9 @@ func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, in
 		k.done, k.late = make(chan struct{}), false
 	}
 	done := k.done
+	if recent && !k.at.IsZero() && now.Sub(k.at) < recentAge {
+		k.late, done = true, nil
+	}
 	f.mu.Unlock()
 	if starts {
 		in := input()

@@ -52,7 +52,7 @@ func (f *slowForecasts) pass(d time.Duration) {
 
 func html(t *testing.T, s *Site, path string) string {
 	t.Helper()
-	e, err := s.render(t.Context(), path, nil)
+	e, err := s.render(t.Context(), path, nil, patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,6 +265,11 @@ func TestNoOtherPaths(t *testing.T) {
 			t.Errorf("%s: %d with %d bytes, want 404", path, w.Code, w.Body.Len())
 		}
 	}
+	// A mistyped address in the address bar must not look as if access were denied.
+	typed := map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+	if w := send(s, "GET", "/restart", ourHost, typed, ""); w.Code != http.StatusNotFound {
+		t.Errorf("a mistyped address: %d, want 404", w.Code)
+	}
 }
 
 // TestBodiesEnd checks that the server closes the connection of a client that does not send the

@@ -44,14 +44,14 @@ func TestLargeWorld(t *testing.T) {
 	s := newTestSite(t, nil, largeWorld()...)
 	for _, path := range []string{"/", "/pools/worker", "/capacity", "/restarts", "/pods"} {
 		began := time.Now()
-		e, err := s.render(t.Context(), path, nil)
+		e, err := s.render(t.Context(), path, nil, patient)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cold := time.Since(began)
 		before := mallocs()
 		began = time.Now()
-		if _, err := s.render(t.Context(), path, nil); err != nil {
+		if _, err := s.render(t.Context(), path, nil, patient); err != nil {
 			t.Fatal(err)
 		}
 		warm := time.Since(began)

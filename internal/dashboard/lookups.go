@@ -27,6 +27,9 @@ const (
 	mostAnswers = 500
 	// askLimit is the time limit for a lookup in the API server.
 	askLimit = 10 * time.Second
+	// answerPatience is the maximum time that a page of a large cluster waits for answers when it is
+	// opened. After that, the page says that they are unknown, and its stream shows them.
+	answerPatience = 50 * time.Millisecond
 )
 
 // memo caches the answers to one kind of lookup, keyed by its parameters. Lookups run in the
@@ -123,7 +126,7 @@ type lookups struct {
 	// onLate is called when a lookup ends whose answer a page was shown without.
 	onLate   func()
 	metrics  memo[struct{}, view.NodeMetrics]
-	events   memo[ObjectRef, []corev1.Event]
+	events   memo[ObjectRef, eventsOf]
 	managers memo[struct{}, view.Manager]
 	// likes caches copies of workloads' pods.
 	likes memo[likeName, podOfLike]
@@ -184,20 +187,32 @@ func look[K comparable, V any](q *questions, m *memo[K, V], question K, ask func
 
 // nodeMetrics returns the measured usage of all nodes.
 func (q *questions) nodeMetrics() view.NodeMetrics {
-	metrics, _ := look(q, &q.metrics, struct{}{}, q.cluster.Metrics)
+	metrics, known := look(q, &q.metrics, struct{}{}, q.cluster.Metrics)
+	if !known {
+		metrics.Problem = errNoAnswer.Error()
+	}
 	return metrics
 }
 
-// eventsAbout returns the events about an object. It returns none if the events cannot be listed.
-func (q *questions) eventsAbout(ref ObjectRef) []corev1.Event {
-	events, _ := look(q, &q.events, ref, func(ctx context.Context) []corev1.Event {
+// eventsOf holds the events about an object, or the reason why they are unknown.
+type eventsOf struct {
+	list    []corev1.Event
+	unknown string
+}
+
+// eventsAbout returns the events about an object, or the reason why they are unknown.
+func (q *questions) eventsAbout(ref ObjectRef) (events []corev1.Event, unknown string) {
+	found, known := look(q, &q.events, ref, func(ctx context.Context) eventsOf {
 		list, err := q.cluster.Events(ctx, ref)
 		if err != nil {
-			return nil
+			return eventsOf{unknown: err.Error()}
 		}
-		return list
+		return eventsOf{list: list}
 	})
-	return events
+	if !known {
+		found.unknown = errNoAnswer.Error()
+	}
+	return found.list, found.unknown
 }
 
 // manager returns the state of the manager. While the API server is unreachable, it returns the

@@ -145,7 +145,9 @@ func addNode(s *Site, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	nodes := w.feeds[kindNodes]
-	_ = nodes.store.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/worker": ""}}})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/worker": ""}}}
+	_ = nodes.store.Add(node)
+	nodes.touch(node, false)
 	w.change(nodes)
 }
 
@@ -195,7 +197,7 @@ func slowAnswerSlowsNoUpdate(t *testing.T) {
 		shows(name, 2*coalesce)
 	}
 	began := time.Now()
-	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil || time.Since(began) > 0 {
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}, patient); err != nil || time.Since(began) > 0 {
 		t.Errorf("another page takes %s, %v", time.Since(began), err)
 	}
 	mu.Lock()
@@ -211,12 +213,12 @@ func TestPageWaitsForItsAnswer(t *testing.T) { synctest.Test(t, pageWaitsForItsA
 func pageWaitsForItsAnswer(t *testing.T) {
 	hold := make(chan struct{})
 	s := heldSite(t, func() <-chan struct{} { return hold })
-	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil { // Read the objects before the measurement begins.
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}, patient); err != nil { // Read the objects before the measurement begins.
 		t.Fatal(err)
 	}
 	first := make(chan string, 1)
 	go func() {
-		e, err := s.render(t.Context(), "/pools/worker", url.Values{})
+		e, err := s.render(t.Context(), "/pools/worker", url.Values{}, patient)
 		if err != nil {
 			t.Error(err)
 			close(first)
@@ -233,7 +235,7 @@ func pageWaitsForItsAnswer(t *testing.T) {
 		t.Fatal("the lock of the pages is held while the API server is waited for")
 	}
 	began := time.Now()
-	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil || time.Since(began) > 0 {
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}, patient); err != nil || time.Since(began) > 0 {
 		t.Errorf("another page takes %s, %v", time.Since(began), err)
 	}
 	select {

@@ -26,19 +26,28 @@ func NewMember(world *World, cluster Cluster, o Options) *Member {
 
 func (m *Member) head() *frame { return m.frame }
 
-func (m *Member) build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error) {
+func (m *Member) build(ctx context.Context, path string, query url.Values, h haste) (*page, *snapshot, error) {
 	b, argument, found := route(path)
 	if !found {
 		return nil, nil, errNoPage
 	}
 	defer m.hold(b)()
-	r := &request{ctx: ctx, frame: m.frame, argument: argument, address: m.address(query), snapshot: m.read(ctx, b), models: m.models}
-	r.asks = m.models.lookups.questions(ctx, r.now())
-	if b.ahead != nil {
-		r.play(b.ahead(r))
-	}
+	r := &request{ctx: ctx, frame: m.frame, argument: argument, address: m.address(query), snapshot: m.read(ctx, b, h), models: m.models, recent: h.recent}
+	bounded, cancel := r.answersWithin(ctx)
+	defer cancel()
+	r.asks = m.models.lookups.questions(bounded, r.now())
+	r.compute(b)
 	p, err := m.make(b, r)
 	return p, r.snapshot, err
+}
+
+// answersWithin returns a context that is done when the page must be shown without the missing
+// answers to its lookups.
+func (r *request) answersWithin(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.recent && r.snapshot.large() {
+		return context.WithTimeout(ctx, answerPatience)
+	}
+	return context.WithCancel(ctx)
 }
 
 // mostRounds is the maximum number of times that a page is built, because the answer to a lookup
@@ -48,7 +57,7 @@ const mostRounds = 4
 // make builds a page, and builds it again once its missing answers have arrived. It does not hold
 // the lock of the pages while it waits.
 func (m *Member) make(b builder, r *request) (*page, error) {
-	work := time.Duration(0)
+	work := r.computing
 	for round := 1; ; round++ {
 		m.models.mu.Lock()
 		began := time.Now()
@@ -66,17 +75,14 @@ func (m *Member) make(b builder, r *request) (*page, error) {
 }
 
 // part returns the cluster's data for a page about all clusters.
-func (m *Member) part(ctx context.Context, b builder, query url.Values) part {
+func (m *Member) part(ctx context.Context, b builder, query url.Values, h haste) part {
 	bounded, cancel := context.WithTimeout(ctx, fleetRead)
 	defer cancel()
-	p := part{member: m, snapshot: m.read(bounded, b)}
-	p.request = &request{ctx: ctx, frame: m.frame, address: m.address(m.frame.links.query(query)), snapshot: p.snapshot, models: m.models, readOnly: true}
+	p := part{member: m, snapshot: m.read(bounded, b, h)}
+	p.request = &request{ctx: ctx, frame: m.frame, address: m.address(m.frame.links.query(query)), snapshot: p.snapshot, models: m.models, readOnly: true, recent: h.recent}
 	p.request.asks = m.models.lookups.questions(bounded, p.snapshot.now)
-	silent := p.silent(m.kindsOf(b)) != ""
-	if !silent && b.ahead != nil {
-		p.request.play(b.ahead(p.request))
-	}
-	if !silent {
+	if p.silent(m.kindsOf(b)) == "" {
+		p.request.compute(b)
 		p.page, p.err = m.make(b, p.request)
 	}
 	return p
@@ -97,9 +103,9 @@ func (m *Member) kindsOf(b builder) []string {
 
 // read reads the objects that a page needs. If the page only needs pods of the site's namespace,
 // the snapshot contains no other pods.
-func (m *Member) read(ctx context.Context, b builder) *snapshot {
+func (m *Member) read(ctx context.Context, b builder, h haste) *snapshot {
 	kinds := m.kindsOf(b)
-	snapshot := m.world.read(ctx, kinds)
+	snapshot := m.world.read(ctx, kinds, h.patience)
 	if slices.Contains(kinds, KindOwnPods) {
 		snapshot.objects[kindPods], snapshot.versions[kindPods] = snapshot.objects[KindOwnPods], snapshot.versions[KindOwnPods]
 		if p := snapshot.problems[KindOwnPods]; p != "" {

@@ -129,7 +129,8 @@ func overviewPage(r *request) (*page, error) {
 	for _, row := range d.Maintenances {
 		d.NotMaintained += int(row.Failed)
 	}
-	table := poolTable{now: r.now(), address: a, links: r.frame.links, room: r.room(), losses: r.losses()}
+	room, losses := r.model.parts()
+	table := poolTable{now: r.now(), address: a, links: r.frame.links, room: room, losses: losses}
 	d.Pools = table.rows(s.pools())
 	sort := cmp.Or(a.get("sort"), "fullest")
 	sortPools(d.Pools, sort)

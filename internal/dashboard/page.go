@@ -43,12 +43,31 @@ type page struct {
 type builder struct {
 	kinds []string
 	// own is set if the page only needs pods of the site's namespace.
-	own  bool
+	own bool
+	// room is set if the page shows the free capacity.
+	room bool
 	page func(*request) (*page, error)
 	// ahead returns the period into the future of the page's forecast. It is nil if the page has no
 	// forecast.
 	ahead func(*request) time.Duration
 }
+
+// haste states how a page trades its age against the time until it is shown.
+type haste struct {
+	// recent is set if values of a large cluster may be shown that were computed up to recentAge ago.
+	recent bool
+	// patience is the maximum time to wait for the first list of a kind.
+	patience time.Duration
+}
+
+var (
+	// patient is for programs, which ask once.
+	patient = haste{patience: firstRead}
+	// opened is for a page that has just been opened. Its stream follows.
+	opened = haste{recent: true, patience: firstShown}
+	// followed is for the stream of a page.
+	followed = haste{patience: firstShown}
+)
 
 // errNotFound is the error for a nonexistent object.
 var errNotFound = errors.New("there is no such object")
@@ -58,17 +77,17 @@ var errNotFound = errors.New("there is no such object")
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":
-		return builder{overviewKinds, false, overviewPage, func(*request) time.Duration { return overviewAhead }}, "", true
+		return builder{overviewKinds, false, true, overviewPage, func(*request) time.Duration { return overviewAhead }}, "", true
 	case "/capacity":
-		return builder{capacityKinds, false, capacityPage, nil}, "", true
+		return builder{capacityKinds, false, true, capacityPage, nil}, "", true
 	case "/restarts":
-		return builder{restartsKinds, true, restartsPage, func(r *request) time.Duration { return r.address.ahead().Duration }}, "", true
+		return builder{restartsKinds, true, false, restartsPage, func(r *request) time.Duration { return r.address.ahead().Duration }}, "", true
 	case "/pods":
-		return builder{podsKinds, true, podsPage, nil}, "", true
+		return builder{podsKinds, true, false, podsPage, nil}, "", true
 	}
 	name, isPool := strings.CutPrefix(path, "/pools/")
 	if isPool && name != "" && !strings.Contains(name, "/") {
-		return builder{poolKinds, false, poolPage, nil}, name, true
+		return builder{poolKinds, false, true, poolPage, nil}, name, true
 	}
 	return builder{}, "", false
 }

@@ -52,7 +52,9 @@ type poolData struct {
 	Shown  []choice // links that select the displayed resource
 	Groups []choice
 	Events []eventRow
-	CutOff string // selected range of levels in the histogram
+	// NoEvents explains why the events are unknown.
+	NoEvents string
+	CutOff   string // selected range of levels in the histogram
 	// Few is set if the pool has so few nodes that no histogram is needed. Measured is set if the
 	// usage is known.
 	Few, Measured bool
@@ -94,7 +96,7 @@ func poolPage(r *request) (*page, error) {
 		return nil, fmt.Errorf("NodePool %q: %w", r.argument, errNotFound)
 	}
 	pool := pools[i]
-	detail, err := r.models.rooms.detail(s, pool)
+	detail, err := r.model.detail(s, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +106,16 @@ func poolPage(r *request) (*page, error) {
 	}
 	metrics := r.asks.nodeMetrics()
 	detail.Used, detail.NoMetrics = metrics.UsedBy(names, r.now())
-	detail.Events = view.Events(r.events(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
-	d := &poolData{PoolDetail: &detail, Problems: s.problemsOf(kindNodes, kindPods), NoNodes: s.problem(kindNodes), NoPods: s.problem(kindNodes, kindPods), Used: detail.UsedLine()}
+	events, noEvents := r.events(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name})
+	if detail.Events = nil; noEvents == "" {
+		detail.Events = view.Events(events)
+	}
+	d := &poolData{PoolDetail: &detail, NoEvents: noEvents, Problems: s.problemsOf(kindNodes, kindPods), NoNodes: s.problem(kindNodes), NoPods: s.problem(kindNodes, kindPods), Used: detail.UsedLine()}
 	for _, e := range detail.Events {
 		d.Events = append(d.Events, eventRow{e, ago(e.LastSeen, r.now(), r.local())})
 	}
 	d.addLevels()
-	room := r.room()
+	room, losses := r.model.parts()
 	d.addNodes(s, r.address, room)
 	if d.Node != nil && d.Node.Loss != nil {
 		d.Node.Drain = r.drainPanelOf(d.Node.node, d.Node.Loss.Loss)
@@ -119,7 +124,7 @@ func poolPage(r *request) (*page, error) {
 		d.Node.Maintenance = r.maintenancePanelOf(d.Node.node)
 	}
 	if room != nil {
-		d.addQuestions(room, r.losses())
+		d.addQuestions(room, losses)
 	}
 	return &page{title: pool.Name, template: "pool", data: d, json: &detail, command: []string{"pools", "describe", pool.Name}, unknown: s.unknown(kindNodes)}, nil
 }

@@ -26,20 +26,24 @@ type request struct {
 	asks *questions
 	// readOnly hides the buttons. It is set on a page about all clusters.
 	readOnly bool
+	// recent is set if the page may show values that were computed up to recentAge ago.
+	recent bool
+	// model is the model of the free capacity. It is nil if the free capacity is unknown. computing is
+	// the time spent on it.
+	model     *roomModel
+	computing time.Duration
 	// played is the forecast. It is only set for pages with a forecast.
 	played shownForecast
+	// started caches the start-ups of the page's pods, keyed by the period into the past.
+	started map[time.Duration][]view.Startup
 }
 
 func (r *request) now() time.Time { return r.snapshot.now }
 
 func (r *request) local() *time.Location { return r.frame.local }
 
-func (r *request) room() *view.Room { return r.models.rooms.in(r.snapshot) }
-
-func (r *request) losses() []view.PoolLoss { return r.models.rooms.lossesIn(r.snapshot) }
-
-// events returns the events about an object. It returns none if the events cannot be listed.
-func (r *request) events(ref ObjectRef) []corev1.Event {
+// events returns the events about an object, or the reason why they are unknown.
+func (r *request) events(ref ObjectRef) (events []corev1.Event, unknown string) {
 	return r.asks.eventsAbout(ref)
 }
 
@@ -80,7 +84,10 @@ func (r *request) gates() *gateReader { return &gateReader{r.snapshot, r.setting
 
 // startups returns the pod start-ups that the page's query selects.
 func (r *request) startups() *startups {
-	return &startups{now: r.now(), local: r.local(), address: r.address, pods: r.snapshot.pods(), events: r.events, links: r.frame.links}
+	if r.started == nil {
+		r.started = map[time.Duration][]view.Startup{}
+	}
+	return &startups{now: r.now(), local: r.local(), address: r.address, pods: r.snapshot.pods(), events: r.events, links: r.frame.links, known: r.started}
 }
 
 // restartTable returns the builder for rows of the ScheduledRestarts that the page's query selects.
@@ -88,8 +95,20 @@ func (r *request) restartTable() *restartTable {
 	return &restartTable{now: r.now(), local: r.local(), address: r.address, freezes: r.snapshot.freezes()}
 }
 
-// play gets the forecast for a period into the future. It must be called before the lock of the
-// pages is acquired.
+// compute gets the model of the free capacity and the forecast that a page needs. It must be called
+// before the lock of the pages is acquired.
+func (r *request) compute(b builder) {
+	if b.room {
+		began := time.Now()
+		r.model = r.models.rooms.of(r.snapshot, r.recent)
+		r.computing = time.Since(began)
+	}
+	if b.ahead != nil {
+		r.play(b.ahead(r))
+	}
+}
+
+// play gets the forecast for a period into the future.
 func (r *request) play(ahead time.Duration) {
 	s := r.snapshot
 	if s.problem(kindRestarts) != "" {
@@ -101,14 +120,19 @@ func (r *request) play(ahead time.Duration) {
 	}
 	namespace := r.frame.about.Namespace
 	leading := view.LeadingSince(r.manager(), r.unobserved(), s.now)
-	key := s.version(restartsKinds...) + namespace + fmt.Sprint(settings.Limits, leading.Equal(s.now))
-	r.played = r.models.forecasts.get(r.ctx, ahead, key, func() forecast.Input {
+	key := s.version(s.forecastKinds()...) + namespace + fmt.Sprint(settings.Limits, leading.Equal(s.now))
+	recent := r.recent && s.large()
+	r.played = r.models.forecasts.get(r.ctx, ahead, key, recent, func() forecast.Input {
 		now := s.now.Truncate(time.Second)
 		return forecast.Input{
 			Restarts: s.restarts(), Targets: s.targets(), Freezes: s.freezes(), Limits: settings.Limits, AssumedDuration: assumedDuration,
 			LeadingSince: leading.Truncate(time.Second), Now: now, Until: now.Add(ahead), Namespace: namespace, MostListed: view.MostListed,
 		}
 	})
+	if recent && r.played.old && s.now.Sub(r.played.at) < recentAge {
+		r.played.old = false // The page says that it is as of the forecast's time.
+		s.olderThan(r.played.at)
+	}
 }
 
 // settingsText describes the assumptions of a forecast.

@@ -90,7 +90,7 @@ func TestABrokenWorkloadIsOneLine(t *testing.T) {
 
 // TestClosedGatesComeFirst checks that a restart's panel lists the closed gates first.
 func TestClosedGatesComeFirst(t *testing.T) {
-	e, err := siteWith(t, brokenEveryTwoMinutes()).render(t.Context(), "/restarts", url.Values{"restart": {"shop/broken"}})
+	e, err := siteWith(t, brokenEveryTwoMinutes()).render(t.Context(), "/restarts", url.Values{"restart": {"shop/broken"}}, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestFilterIsThatOfTheCommand(t *testing.T) {
 		{"/restarts", "Broken", `id="restart-shop/broken"`, `id="restart-shop/web"`, []string{"kubectl tide restarts -A --name Broken", "kubectl tide restarts forecast --for 24h -A"}},
 		{"/pods", "WEB", `id="pod-shop/web-1"`, `id="pod-shop/db-1"`, []string{"kubectl tide pods slow -A --name WEB --since 1h --ready", "kubectl tide pods slow -A --name WEB --since 1h"}},
 	} {
-		e, err := s.render(t.Context(), tc.path, url.Values{"q": {tc.filter}})
+		e, err := s.render(t.Context(), tc.path, url.Values{"q": {tc.filter}}, patient)
 		if err != nil {
 			t.Fatal(err)
 		}

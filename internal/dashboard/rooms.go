@@ -4,6 +4,11 @@
 package dashboard
 
 import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -12,44 +17,84 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
+// recentAge is the maximum age of a Room that a page of a large cluster shows when it is opened. The
+// page's stream then computes a new Room.
+const recentAge = 10 * time.Second
+
 // rooms caches the Room of the cluster, which evaluates its capacity, until pools, nodes or pods
-// change.
+// change. A Room is computed without holding the lock of the pages.
 type rooms struct {
-	version string
-	room    *view.Room
-	keys    capacity.Keys
-	losses  []view.PoolLoss
-	details map[string]*view.PoolDetail
+	// making is held while a Room is being computed. It guards keys.
+	making sync.Mutex
+	keys   capacity.Keys
+	last   atomic.Pointer[roomModel]
 }
 
-// in returns the Room for the objects in a snapshot. It returns nil if nodes, pods or pools could
-// not be read.
-func (m *rooms) in(s *snapshot) *view.Room {
+// roomModel is the Room for the objects of a snapshot, with values computed from it. After its
+// construction, it is guarded by the lock of the pages.
+type roomModel struct {
+	room   *view.Room
+	losses []view.PoolLoss
+	// details caches the details of pools, keyed by the pool's name.
+	details map[string]*view.PoolDetail
+
+	// version identifies the objects. `at` is the time of the snapshot, and objects and versions are
+	// the snapshot's pools, nodes and pods.
+	version  string
+	at       time.Time
+	objects  map[string][]metav1.Object
+	versions map[string]int64
+}
+
+// of returns the model for the objects in a snapshot. It returns nil if nodes, pods or pools could
+// not be read. If recent is set and the cluster is large, it may instead return the last model. It
+// then replaces the pools, nodes and pods in the snapshot by those of the model, so that a page does
+// not mix objects of two times.
+func (m *rooms) of(s *snapshot, recent bool) *roomModel {
 	if s.problem(capacityKinds...) != "" {
 		return nil
 	}
-	if version := s.version(capacityKinds...); version != m.version || m.room == nil {
-		m.room, _ = view.NewRoomWith(&m.keys, s.pools(), s.nodes(), s.pods())
-		m.version, m.losses, m.details = version, nil, map[string]*view.PoolDetail{}
+	if last := m.last.Load(); recent && last != nil && s.large() && s.now.Sub(last.at) < recentAge {
+		for _, kind := range capacityKinds {
+			s.objects[kind], s.versions[kind] = last.objects[kind], last.versions[kind]
+		}
+		s.olderThan(last.at)
+		return last
 	}
-	return m.room
+	m.making.Lock()
+	defer m.making.Unlock()
+	version := s.version(capacityKinds...)
+	if last := m.last.Load(); last != nil && last.version == version {
+		return last
+	}
+	made := &roomModel{version: version, at: s.now, objects: map[string][]metav1.Object{}, versions: map[string]int64{}, details: map[string]*view.PoolDetail{}}
+	for _, kind := range capacityKinds {
+		made.objects[kind], made.versions[kind] = s.objects[kind], s.versions[kind]
+	}
+	made.room, _ = view.NewRoomWith(&m.keys, s.pools(), s.nodes(), s.pods())
+	made.losses = made.room.Losses(nil)
+	m.last.Store(made)
+	return made
 }
 
-// lossesIn returns the effects of losing nodes and zones.
-func (m *rooms) lossesIn(s *snapshot) []view.PoolLoss {
-	room := m.in(s)
-	if room != nil && m.losses == nil {
-		m.losses = room.Losses(nil)
+// parts returns the Room, and the effects of losing nodes and zones. They are nil if the free capacity
+// is unknown, for which m is nil.
+func (m *roomModel) parts() (*view.Room, []view.PoolLoss) {
+	if m == nil {
+		return nil, nil
 	}
-	return m.losses
+	return m.room, m.losses
 }
 
-// detail returns a pool's details as in kubectl tide pools describe, without usage and events.
-func (m *rooms) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetail, error) {
-	room := m.in(s)
-	known := m.details[pool.Name]
-	if room == nil || known == nil {
-		facts, err := factsOf(s, pool, room)
+// detail returns a pool's details as in kubectl tide pools describe, without usage and events. m is
+// nil if the free capacity is unknown.
+func (m *roomModel) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetail, error) {
+	var known *view.PoolDetail
+	if m != nil {
+		known = m.details[pool.Name]
+	}
+	if known == nil {
+		facts, err := factsOf(s, pool, m)
 		if err != nil {
 			return view.PoolDetail{}, err
 		}
@@ -57,8 +102,7 @@ func (m *rooms) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetai
 		if err != nil {
 			return view.PoolDetail{}, err
 		}
-		known = &detail
-		if room != nil {
+		if known = &detail; m != nil {
 			m.details[pool.Name] = known
 		}
 	}
@@ -67,7 +111,7 @@ func (m *rooms) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetai
 	return detail, nil
 }
 
-func factsOf(s *snapshot, pool *tidekeeperv1.NodePool, room *view.Room) (view.PoolFacts, error) {
+func factsOf(s *snapshot, pool *tidekeeperv1.NodePool, model *roomModel) (view.PoolFacts, error) {
 	selector, err := plan.Selector(pool)
 	if err != nil {
 		return view.PoolFacts{}, err
@@ -78,8 +122,8 @@ func factsOf(s *snapshot, pool *tidekeeperv1.NodePool, room *view.Room) (view.Po
 			f.Members = append(f.Members, *node)
 		}
 	}
-	if room != nil {
-		f.Cluster = room.Cluster
+	if model != nil {
+		f.Cluster = model.room.Cluster
 	}
 	return f, nil
 }

@@ -84,7 +84,7 @@ type pages interface {
 	// head returns the pages' common settings.
 	head() *frame
 	// build builds the page at a path.
-	build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error)
+	build(ctx context.Context, path string, query url.Values, h haste) (*page, *snapshot, error)
 	// hold keeps the watches for a page running until release is called.
 	hold(b builder) (release func())
 	// nextChange returns a channel that is closed at the next change of the objects.
@@ -201,12 +201,12 @@ func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 }
 
 // render builds a page, and returns the envelope for the script.
-func (s *Site) render(ctx context.Context, path string, query url.Values) (*envelope, error) {
+func (s *Site) render(ctx context.Context, path string, query url.Values, h haste) (*envelope, error) {
 	on, query, err := s.of(path, query)
 	if err != nil {
 		return nil, err
 	}
-	p, snapshot, err := on.build(ctx, path, query)
+	p, snapshot, err := on.build(ctx, path, query, h)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (s *Site) render(ctx context.Context, path string, query url.Values) (*enve
 		}
 		html = choices + html
 	}
-	e := &envelope{Title: p.title, HTML: html, About: frame.about, Context: frame.links.context, AsOf: frame.clock(snapshot.now), Command: frame.links.command(p.command), work: p.work + time.Since(began)}
+	e := &envelope{Title: p.title, HTML: html, About: frame.about, Context: frame.links.context, AsOf: frame.clock(snapshot.age()), Command: frame.links.command(p.command), work: p.work + time.Since(began)}
 	if snapshot.lost != "" {
 		e.AsOf, e.Lost = frame.clock(snapshot.lostAt), snapshot.lost
 	}
@@ -230,7 +230,7 @@ func (s *Site) render(ctx context.Context, path string, query url.Values) (*enve
 }
 
 func (s *Site) servePage(w http.ResponseWriter, r *http.Request) {
-	e, err := s.render(r.Context(), strings.TrimPrefix(r.URL.Path, "/-/page"), r.URL.Query())
+	e, err := s.render(r.Context(), strings.TrimPrefix(r.URL.Path, "/-/page"), r.URL.Query(), opened)
 	reply(w, e, err)
 }
 
@@ -244,7 +244,7 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 		reply(w, nil, err)
 		return
 	}
-	p, _, err := on.build(r.Context(), path, query)
+	p, _, err := on.build(r.Context(), path, query, patient)
 	if err != nil {
 		reply(w, nil, err)
 		return

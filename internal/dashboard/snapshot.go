@@ -21,6 +21,9 @@ import (
 // snapshot holds all objects of some kinds as of one time.
 type snapshot struct {
 	now time.Time
+	// asOf is the time of the oldest value that the page shows. It is zero if all values are as of
+	// now.
+	asOf time.Time
 	// versions maps kinds to the version of their objects. Objects with an equal version are
 	// unchanged.
 	versions map[string]int64
@@ -43,14 +46,42 @@ type snapshot struct {
 	byNamespace map[string][]period.Period
 }
 
-// read returns the objects of the given kinds. It waits for the first list of each kind, but only
-// once and for a limited time. If the list is late, the snapshot reports a problem with the kind,
+// largeCluster is the number of objects from which a cluster is large.
+const largeCluster = 5_000
+
+// large reports whether the page is about at least largeCluster objects, so that computing its
+// values takes a noticeable time.
+func (s *snapshot) large() bool {
+	n := 0
+	for _, list := range s.objects {
+		n += len(list)
+	}
+	return n >= largeCluster
+}
+
+// olderThan records that the page shows values as of the given time.
+func (s *snapshot) olderThan(at time.Time) {
+	if s.asOf.IsZero() || at.Before(s.asOf) {
+		s.asOf = at
+	}
+}
+
+// age returns the time of the oldest value that the page shows.
+func (s *snapshot) age() time.Time {
+	if s.asOf.IsZero() {
+		return s.now
+	}
+	return s.asOf
+}
+
+// read returns the objects of the given kinds. It waits for the first list of each kind, for the
+// given time, but only once. If the list is late, the snapshot reports a problem with the kind,
 // and a later snapshot will contain the objects.
-func (w *World) read(ctx context.Context, names []string) *snapshot {
+func (w *World) read(ctx context.Context, names []string, patience time.Duration) *snapshot {
 	feeds := w.use(names)
-	ctx, cancel := context.WithTimeout(ctx, firstRead)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, f := range w.awaited(feeds) {
+	for _, f := range w.awaited(feeds, patience) {
 		select {
 		case <-f.synced:
 		case <-f.failed:
@@ -62,7 +93,9 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]metav1.Object{}, problems: map[string]string{}, checks: map[string]string{}, unserved: map[string]bool{}}
 	for i, name := range names {
 		f := feeds[i]
-		f.waited = f.waited || errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.waited = max(f.waited, patience)
+		}
 		s.versions[name] = f.version
 		switch {
 		case f.unserved:
@@ -87,11 +120,11 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 }
 
 // awaited returns the feeds whose first list the page must wait for. It leaves out feeds for which
-// a page has already waited the maximum time.
-func (w *World) awaited(feeds []*feed) []*feed {
+// a page has already waited as long.
+func (w *World) awaited(feeds []*feed, patience time.Duration) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(feeds), func(f *feed) bool { return f.waited })
+	return slices.DeleteFunc(slices.Clone(feeds), func(f *feed) bool { return f.waited >= patience })
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -116,25 +149,6 @@ func listOf[T metav1.Object](s *snapshot, kind string) []T {
 		}
 	}
 	return list
-}
-
-// list returns the kind's objects, sorted by namespace and name. It sorts them once for each
-// version. The caller must hold the World's mutex.
-func (f *feed) list() []metav1.Object {
-	if f.sorted != nil && f.sortedVersion == f.version {
-		return f.sorted
-	}
-	stored := f.store.List()
-	f.sorted, f.sortedVersion = make([]metav1.Object, 0, len(stored)), f.version
-	for _, o := range stored {
-		if object, ok := o.(metav1.Object); ok {
-			f.sorted = append(f.sorted, object)
-		}
-	}
-	slices.SortFunc(f.sorted, func(a, b metav1.Object) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-	})
-	return f.sorted
 }
 
 // problem returns the first problem with any of the kinds, or "" if there is none.

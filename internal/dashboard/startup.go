@@ -44,8 +44,9 @@ type startupData struct {
 	// Rows lists the pods that took the longest to become ready.
 	Rows []startupRow
 	// NoCause describes the usual causes of the displayed stages whose actual cause is unknown.
-	NoCause string
-	Pod     *podPanel
+	// NoEvents explains why the events of some pods are unknown.
+	NoCause, NoEvents string
+	Pod               *podPanel
 	// ReadyOnly and NotReadyOnly are the equivalent commands for Rows and Waiting.
 	ReadyOnly, NotReadyOnly string
 	// Histograms shows the distribution of each stage's duration. ByStage is the equivalent
@@ -94,8 +95,19 @@ type startups struct {
 	address address
 	links   links
 	pods    []*corev1.Pod
-	// events returns the events about the given object.
-	events func(ObjectRef) []corev1.Event
+	// events returns the events about the given object, or the reason why they are unknown. noEvents
+	// is the first such reason.
+	events   func(ObjectRef) (events []corev1.Event, unknown string)
+	noEvents string
+	// known caches the results of within.
+	known map[time.Duration][]view.Startup
+}
+
+// explain sets the causes of a start-up's waits from the events about its pod.
+func (u *startups) explain(s *view.Startup) {
+	events, unknown := u.events(ObjectRef{Kind: "Pod", Namespace: s.Namespace, Name: s.Pod, UID: typesUID(s.UID)})
+	u.noEvents = cmp.Or(u.noEvents, unknown)
+	s.Explain(events)
 }
 
 // podsPage builds the page about pod start-ups.
@@ -123,7 +135,9 @@ func podsPage(r *request) (*page, error) {
 	d.addWaiting(starts, all)
 	ready := slices.DeleteFunc(slices.Clone(all), func(s view.Startup) bool { return !s.Ready })
 	d.Rows = starts.rows(view.Slowest(ready, mostStartups), mostExplained)
-	d.NoCause = noCauseText(d.Rows)
+	if d.NoEvents = starts.noEvents; d.NoEvents == "" {
+		d.NoCause = noCauseText(d.Rows)
+	}
 	if key := a.get("pod"); key != "" {
 		d.Pod = starts.panel(key)
 	}
@@ -148,7 +162,7 @@ func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
 			continue
 		}
 		if i < mostExplained && g.Cause() == "" {
-			g.Longest.Explain(starts.events(ObjectRef{Kind: "Pod", Namespace: g.Namespace, Name: g.Longest.Pod, UID: typesUID(g.Longest.UID)}))
+			starts.explain(&g.Longest)
 		}
 		row := notReadyRow{NotReady: *g, Key: g.Namespace + "/" + g.Longest.Pod, Stage: view.StageText(g.Stage), Cause: g.Cause(), Took: view.FormatLength(view.Seconds(g.Longest.Seconds))}
 		row.Href, row.Chosen = "/pods"+starts.address.with("pod", row.Key), starts.address.get("pod") == row.Key
@@ -179,24 +193,48 @@ func noCauseText(rows []startupRow) string {
 // within returns the start-ups of the pods that match the filters and were created within the
 // period `since`; 0 means at any time. It leaves out terminated pods.
 func (u *startups) within(since time.Duration) []view.Startup {
-	list := []view.Startup{}
-	for _, pod := range u.pods {
-		if !u.address.shows(pod.Namespace) || since > 0 && !pod.CreationTimestamp.After(u.now.Add(-since)) || !u.address.matches(pod.Namespace+"/"+pod.Name) {
-			continue
-		}
+	if list, known := u.known[since]; known {
+		return list
+	}
+	chosen := u.created(since)
+	list := make([]view.Startup, 0, len(chosen))
+	for _, pod := range chosen {
 		if s := view.StartupOf(pod, nil, u.now); !s.Ended {
 			list = append(list, s)
 		}
 	}
+	u.known[since] = list
 	return list
 }
 
+// created returns the pods that match the filters and were created within the period `since`; 0
+// means at any time.
+func (u *startups) created(since time.Duration) []*corev1.Pod {
+	var chosen []*corev1.Pod
+	for _, pod := range u.pods {
+		if u.address.shows(pod.Namespace) && (since == 0 || pod.CreationTimestamp.After(u.now.Add(-since))) && u.address.matches(pod.Namespace+"/"+pod.Name) {
+			chosen = append(chosen, pod)
+		}
+	}
+	return chosen
+}
+
 // slowest returns rows for the pods that took the longest to become ready, and the number of pods
-// that are not ready.
+// that are not ready. It computes the start-ups only of pods that took at least as long as the slowest of
+// the pods before.
 func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, notReady int) {
-	all := u.within(since)
-	ready := slices.DeleteFunc(slices.Clone(all), func(s view.Startup) bool { return !s.Ready })
-	return u.rows(view.Slowest(ready, top), 0), len(all) - len(ready)
+	var list []view.Startup
+	for _, pod := range u.created(since) {
+		ready, ended, seconds := view.ReadyAfter(pod)
+		if !ready && !ended {
+			notReady++
+		}
+		if !ready || ended || len(list) == top && seconds < list[top-1].Seconds {
+			continue
+		}
+		list = view.Slowest(append(list, view.StartupOf(pod, nil, u.now)), top)
+	}
+	return u.rows(list, 0), notReady
 }
 
 // rows returns rows for start-ups, on a common scale. It reads events only for the first few rows,
@@ -210,7 +248,7 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	for i := range list {
 		s := &list[i]
 		if i < explained && s.Slowest != nil && !s.Slowest.Known {
-			s.Explain(u.events(ObjectRef{Kind: "Pod", Namespace: s.Namespace, Name: s.Pod, UID: typesUID(s.UID)}))
+			u.explain(s)
 		}
 		row := startupRow{Startup: *s, Key: s.Namespace + "/" + s.Pod, Took: view.FormatLength(view.Seconds(s.Seconds)), Stage: "–", Of: "–", Segments: segmentsOf(s, longest)}
 		if !s.ReadyAgain.IsZero() {
@@ -233,10 +271,12 @@ type podPanel struct {
 	view.Startup
 	Close   string
 	Command string
-	Took    string
-	Created shownTime
-	Again   shownTime // time at which the pod became ready again
-	Stages  []stageRow
+	// NoEvents explains why the events about the pod are unknown.
+	NoEvents string
+	Took     string
+	Created  shownTime
+	Again    shownTime // time at which the pod became ready again
+	Stages   []stageRow
 }
 
 // stageRow shows a stage in the waterfall chart of a pod's start-up.
@@ -261,9 +301,10 @@ func (u *startups) panel(key string) *podPanel {
 	if found == nil {
 		return nil
 	}
-	s := view.StartupOf(found, u.events(ObjectRef{Kind: "Pod", Namespace: namespace, Name: name, UID: found.UID}), u.now)
+	events, noEvents := u.events(ObjectRef{Kind: "Pod", Namespace: namespace, Name: name, UID: found.UID})
+	s := view.StartupOf(found, events, u.now)
 	p := &podPanel{
-		Startup: s, Close: u.address.with("pod", ""), Took: view.FormatLength(view.Seconds(s.Seconds)),
+		Startup: s, NoEvents: noEvents, Close: u.address.with("pod", ""), Took: view.FormatLength(view.Seconds(s.Seconds)),
 		Created: timeText(s.Created, u.local, term.Moment(s.Created, u.now, u.local)+" "+term.Zone(s.Created, u.local)),
 		Command: u.links.command([]string{"pods", "timeline", name, "-n", namespace}),
 	}

@@ -107,7 +107,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	last := ""
 	for {
 		changed := on.nextChange()
-		e, err := s.render(ctx, path, query)
+		e, err := s.render(ctx, path, query, followed)
 		if err != nil && ctx.Err() == nil {
 			_ = send("gone", err.Error())
 			return

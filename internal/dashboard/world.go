@@ -20,8 +20,11 @@ const (
 	// refusedLimit is the time after which a kind that was refused or is not served is requested
 	// again.
 	refusedLimit = 30 * time.Second
-	// firstRead is the maximum time that a page waits for the first list of a kind.
+	// firstRead is the maximum time that a program waits for the first list of a kind.
 	firstRead = 8 * time.Second
+	// firstShown is the maximum time that a page waits for the first list of a kind. After that, the
+	// page shows the kinds that have been read, and names the others.
+	firstShown = 2 * time.Second
 )
 
 // Kind defines a kind of watched objects.
@@ -70,15 +73,16 @@ type feed struct {
 	lastUsed time.Time
 	// version is the World's version at the last change of one of the kind's objects.
 	version int64
-	// sorted lists the objects as of sortedVersion, sorted by namespace and name.
-	sorted        []metav1.Object
-	sortedVersion int64
+	// sorted lists the objects, sorted by namespace and name. It is nil if it must be built from the
+	// store. Otherwise, touched lists the changes since.
+	sorted  []metav1.Object
+	touched []touched
 	// synced is closed after the first list or refusal. failed is closed at the first error before
-	// that, and unreached is the message of the error. waited is set once a page has waited for the
-	// first list for the maximum time.
+	// that, and unreached is the message of the error. waited is the longest time for which a
+	// page has waited without getting the first list.
 	synced, failed chan struct{}
 	unreached      string
-	waited         bool
+	waited         time.Duration
 	// unserved is set if the kind is optional and the cluster does not serve it.
 	unserved bool
 	// refused explains why the kind cannot be read, and since is the time of the refusal. forbidden

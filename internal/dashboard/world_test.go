@@ -100,7 +100,7 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 	later := func(d time.Duration) { clock.Lock(); defer clock.Unlock(); now = now.Add(d) }
 
 	for range 3 {
-		if s := w.read(t.Context(), []string{"nodes"}); len(listOf[*corev1.Node](s, "nodes")) != 1 {
+		if s := w.read(t.Context(), []string{"nodes"}, firstRead); len(listOf[*corev1.Node](s, "nodes")) != 1 {
 			t.Fatalf("there are %d nodes, want 1", len(s.objects["nodes"]))
 		}
 	}
@@ -205,7 +205,7 @@ func TestHostileTextIsText(t *testing.T) {
 		}
 		s := newTestSite(t, nil, kinds...)
 		for _, path := range []string{"/", "/capacity", "/restarts", "/pods"} {
-			e, err := s.render(t.Context(), path, map[string][]string{"q": {""}, "restart": {text + "/" + text}, "pod": {text + "/" + text}, "cpu": {text}})
+			e, err := s.render(t.Context(), path, map[string][]string{"q": {""}, "restart": {text + "/" + text}, "pod": {text + "/" + text}, "cpu": {text}}, patient)
 			if err != nil {
 				t.Fatalf("%s with %q: %v", path, text, err)
 			}

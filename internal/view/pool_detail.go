@@ -31,7 +31,8 @@ type PoolDetail struct {
 	// Used is the measured usage of the nodes. If it is missing, NoMetrics explains why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
-	Events    []Event        `json:"events"`
+	// Events is nil if the events are unknown.
+	Events []Event `json:"events"`
 }
 
 // FilledBy lists the shares of the requested CPU by namespace and by workload. The percentages in
@@ -70,6 +71,8 @@ type PoolFacts struct {
 	Used      *capacity.Used
 	NoMetrics string
 	Events    []corev1.Event
+	// NoEvents is set if the events are unknown.
+	NoEvents bool
 }
 
 // PoolDetailOf returns a pool's details as of now.
@@ -80,6 +83,9 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	}
 	d := PoolDetail{
 		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Used: f.Used, NoMetrics: f.NoMetrics, Events: Events(f.Events),
+	}
+	if f.NoEvents {
+		d.Events = nil
 	}
 	cluster := clusterOf(f)
 	d.Room, d.FilledBy = roomOf(f, cluster)

@@ -63,10 +63,8 @@ type StartupStage struct {
 // StartupOf returns a pod's start-up as of now. The parameter events lists the events about the
 // pod. It may be empty.
 func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
-	t, again := podtimeline.New(pod), podtimeline.ReadyAgain(pod)
-	if n := len(t.Stages); n > 0 && !again.IsZero() && t.Stages[n-1].Name == podtimeline.Ready {
-		t.Stages[n-1].Duration, t.Stages[n-1].Estimated = 0, true
-	}
+	t := podtimeline.New(pod)
+	again := endWithContainers(&t, pod)
 	t = t.At(now)
 	s := Startup{
 		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Created: t.Created, Ready: t.Ready(), Ended: t.Ended,
@@ -77,10 +75,31 @@ func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	return s
 }
 
+// endWithContainers ends the start-up of a pod that became ready again when its containers were
+// ready. It returns the time at which the pod became ready again, or zero.
+func endWithContainers(t *podtimeline.Timeline, pod *corev1.Pod) time.Time {
+	again := podtimeline.ReadyAgain(pod)
+	if n := len(t.Stages); n > 0 && !again.IsZero() && t.Stages[n-1].Name == podtimeline.Ready {
+		t.Stages[n-1].Duration, t.Stages[n-1].Estimated = 0, true
+	}
+	return again
+}
+
+// ReadyAfter returns the fields Ready, Ended and Seconds of a pod's [Startup], at less cost. seconds
+// is 0 if the pod is not ready.
+func ReadyAfter(pod *corev1.Pod) (ready, ended bool, seconds int64) {
+	t := podtimeline.Durations(pod)
+	endWithContainers(&t, pod)
+	if ready = t.Ready(); ready {
+		seconds = int64(t.Total() / time.Second)
+	}
+	return ready, t.Ended, seconds
+}
+
 // Explain sets the cause of each stage's wait, as found in the pod and the given events.
 func (s *Startup) Explain(events []corev1.Event) {
 	t := s.timeline
-	s.Stages, s.Slowest = []StartupStage{}, nil
+	s.Stages, s.Slowest = make([]StartupStage, 0, len(t.Stages)), nil
 	for _, stage := range t.Stages {
 		s.Stages = append(s.Stages, StartupStage{
 			Name: stage.Name, Start: stage.Start, Seconds: int64(stage.Duration / time.Second), Share: stage.Share,
@@ -95,12 +114,31 @@ func (s *Startup) Explain(events []corev1.Event) {
 	}
 }
 
-// Slowest returns at most `top` start-ups, the slowest first.
+// Slowest returns copies of at most `top` start-ups, the slowest first. It keeps them sorted while it
+// looks at the others, as there can be many more.
 func Slowest(startups []Startup, top int) []Startup {
-	slices.SortStableFunc(startups, func(a, b Startup) int {
-		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
-	})
-	return startups[:min(top, len(startups))]
+	slowest := make([]*Startup, 0, min(top, len(startups)))
+	for i := range startups {
+		s := &startups[i]
+		if len(slowest) == top && (top == 0 || compareSlowness(slowest[top-1], s) <= 0) {
+			continue
+		}
+		if len(slowest) == top {
+			slowest = slowest[:top-1]
+		}
+		at, _ := slices.BinarySearchFunc(slowest, s, compareSlowness)
+		slowest = slices.Insert(slowest, at, s)
+	}
+	list := make([]Startup, len(slowest))
+	for i, s := range slowest {
+		list[i] = *s
+	}
+	return list
+}
+
+// compareSlowness orders start-ups by descending duration, and then by the pod's namespace and name.
+func compareSlowness(a, b *Startup) int {
+	return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
 }
 
 // StartupSummary summarizes the start-ups of several pods.

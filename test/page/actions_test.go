@@ -55,13 +55,16 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	until(ctx, t, "the dialog has the fields, and the first has the focus", `document.activeElement.name === "until"`)
 	press(ctx, t, kb.Enter) // The browser does not submit the form while required fields are empty.
 	press(ctx, t, "4x"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
-	until(ctx, t, "the dialog says what is wrong, and keeps what was typed", `document.getElementById("dialog").open && document.getElementById("mistake").textContent.includes("until=4x: write a duration") && document.querySelector("[name=reason]").value === "migration <b>"`)
+	until(ctx, t, "the dialog says what is wrong, and keeps what was typed", `document.getElementById("dialog").open && document.getElementById("mistake").textContent.includes("“4x” is not a time: write 4h") && document.querySelector("[name=reason]").value === "migration <b>"`)
 	if got := list(); got != "" {
 		t.Fatalf("there are freezes: %s", got)
 	}
 	value[bool](ctx, t, `(document.querySelector("[name=until]").value = "4h", document.querySelector("#dialog .do").click(), true)`)
 	until(ctx, t, "the dialog has ended", `!document.getElementById("dialog").open`)
 	shows(ctx, t, "created: no restart is started in shop until")
+	if !value[bool](ctx, t, `(box => box.top >= 0 && box.bottom <= innerHeight && box.height > 0)(document.getElementById("toast").getBoundingClientRect())`) {
+		t.Error("what was done is not in view")
+	}
 	until(ctx, t, "it is listed, and its gate is closed", `/in force[^]*shop[^]*migration <b>/.test(document.getElementById("h-freezes").closest("section").innerText) && /Freeze\s+✖ closed/.test(document.getElementById("panel").innerText) && /▲ [^]*Freeze/.test(document.getElementById("restart-shop/web").innerText)`)
 	if got := list(); !strings.Contains(got, `"values":["shop"]`) || !strings.Contains(got, "migration") {
 		t.Errorf("the freeze is %s", got)

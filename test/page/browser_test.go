@@ -37,6 +37,8 @@ func TestPage(t *testing.T) {
 	t.Run("pause", func(t *testing.T) { pauses(ctx, t, d) })
 	t.Run("keyboard", func(t *testing.T) { keyboard(ctx, t, d) })
 	t.Run("places", func(t *testing.T) { staysInPlace(ctx, t, d) })
+	t.Run("pages that do not exist", func(t *testing.T) { refusesPages(ctx, t, d) })
+	t.Run("two clicks", func(t *testing.T) { twoClicks(ctx, t, d) })
 	t.Run("rows at 400 px", func(t *testing.T) { narrow(ctx, t, d) })
 	t.Run("what if", func(t *testing.T) { asksWhatIf(ctx, t, d) })
 	t.Run("what blocks a drain", func(t *testing.T) { namesBlockers(ctx, t, d) })
@@ -110,19 +112,29 @@ func everyPage(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
+// screenshots takes a picture of every page: in light and dark colours, and 400 px wide.
 func screenshots(ctx context.Context, t *testing.T, d *dashboard) {
-	for _, page := range pages {
-		open(ctx, t, d.base+page.path)
-		shows(ctx, t, page.shows)
-		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-		if err != nil || len(picture) < 10_000 {
-			t.Fatalf("%s: %d bytes, %v", page.name, len(picture), err)
-		}
-		if dir := imagesDir(); dir != "" {
-			if err := os.WriteFile(filepath.Join(dir, "dashboard-"+page.name+".png"), picture, 0o600); err != nil {
-				t.Fatal(err)
+	for _, look := range []struct {
+		name, scheme string
+		width        int64
+	}{{"", "light", wide}, {"-dark", "dark", wide}, {"-narrow", "light", narrowest}} {
+		t.Run(look.scheme+look.name, func(t *testing.T) {
+			withMedia(ctx, t, "prefers-color-scheme", look.scheme)
+			withWidth(ctx, t, look.width)
+			for _, page := range pages {
+				open(ctx, t, d.base+page.path)
+				shows(ctx, t, page.shows)
+				picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+				if err != nil || len(picture) < 10_000 {
+					t.Fatalf("%s: %d bytes, %v", page.name, len(picture), err)
+				}
+				if dir := imagesDir(); dir != "" {
+					if err := os.WriteFile(filepath.Join(dir, "dashboard-"+page.name+look.name+".png"), picture, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -295,15 +307,6 @@ func accessible(ctx context.Context, t *testing.T, d *dashboard) {
 			}
 			if bad := value[[]string](ctx, t, pale); len(bad) > 0 {
 				t.Errorf("%s, %s: contrast below 4.5:\n%s", page.path, scheme, strings.Join(bad, "\n"))
-			}
-			if dir := imagesDir(); dir != "" && scheme == "dark" && page.name == "overview" {
-				picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, "dashboard-dark.png"), picture, 0o600); err != nil {
-					t.Fatal(err)
-				}
 			}
 		}
 	}

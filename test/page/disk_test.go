@@ -127,6 +127,8 @@ func newLinkInOldTab(ctx context.Context, t *testing.T) {
 	shows(other, t, "worker")
 	first.end(t)
 	until(other, t, "the page says that nothing answers", `document.getElementById("banner").textContent.includes("does not answer")`)
+	value[bool](other, t, `([...document.querySelectorAll("nav a")].find(a => a.textContent === "Restarts").click(), true)`)
+	until(other, t, "another page is not the old one", `location.pathname === "/restarts" && document.getElementById("refused")?.textContent.includes("does not answer") && !document.getElementById("pool-worker")`)
 	second := startDashboard(t, cluster.Kubeconfig, "--port", port)
 	until(other, t, "the old tab is not let in", `document.getElementById("welcome")`)
 	value[bool](other, t, `(window.sameDocument = true, location.href = "`+second.link+`", true)`)

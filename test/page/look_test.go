@@ -30,6 +30,24 @@ func withMedia(ctx context.Context, t *testing.T, name, value string) {
 	})
 }
 
+// Widths of the window in pixels: that of most tests, and that of a phone.
+const (
+	wide      = 1360
+	narrowest = 400
+)
+
+// withWidth sets the width of the window until the test ends.
+func withWidth(ctx context.Context, t *testing.T, width int64) {
+	t.Helper()
+	set := func(width int64) {
+		if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 1000)); err != nil {
+			t.Error(err)
+		}
+	}
+	set(width)
+	t.Cleanup(func() { set(wide) })
+}
+
 // unseen is a script that returns the number of graphical marks, followed by the marks that do not
 // stand out from their background: neither their fill nor their outline has a contrast of 3 : 1.
 const unseen = `(() => {

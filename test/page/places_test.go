@@ -5,22 +5,24 @@ package page
 
 import (
 	"context"
-	"os"
-	"path/filepath"
+	"fmt"
+	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
-// strayRestart is a ScheduledRestart whose workload does not exist, so the page sorts it to the top
+// strayRestart is the manifest template of a ScheduledRestart whose workload does not exist, so the page sorts it to the top
 // of its table.
 const strayRestart = `
 apiVersion: tidekeeper.dev/v1
 kind: ScheduledRestart
 metadata: {name: stray, namespace: shop}
-spec: {targetRef: {kind: Deployment, name: missing}, schedule: "0 4 * * *"}
+spec: {targetRef: {kind: Deployment, name: %s}, schedule: "0 4 * * *"}
 `
+
+// longName is as long as a name can be.
+var longName = "missing-" + strings.Repeat("long-", 48) + "name"
 
 // staysInPlace checks that neither the focus nor the selection moves when a row above them appears
 // and disappears. When a panel is closed, by Esc or by Back, the focus returns to the row that
@@ -29,8 +31,11 @@ func staysInPlace(ctx context.Context, t *testing.T, d *dashboard) {
 	open(ctx, t, d.base+"/restarts")
 	const stray, row = `document.getElementById("restart-shop/stray")`, `document.getElementById("restart-shop/web")`
 	until(ctx, t, "the page shows the restart", row)
-	kubectl(t, strayRestart, "apply", "-f", "-")
+	kubectl(t, fmt.Sprintf(strayRestart, longName), "apply", "-f", "-")
 	until(ctx, t, "another restart is above it", stray+`?.compareDocumentPosition(`+row+`) & Node.DOCUMENT_POSITION_FOLLOWING`)
+	if !value[bool](ctx, t, `[...document.querySelectorAll("td.lane")].every(e => e.getBoundingClientRect().right <= innerWidth && e.getBoundingClientRect().width > 150)`) {
+		t.Error("a long name pushes the lanes out of view")
+	}
 	value[bool](ctx, t, `(window.kept = `+row+`.querySelector("a"), kept.focus({preventScroll: true}), getSelection().selectAllChildren(`+row+`.querySelector("code")), true)`)
 	kubectl(t, "", "delete", "scheduledrestart", "stray", "-n", "shop")
 	until(ctx, t, "the row above is gone", "!"+stray)
@@ -51,6 +56,51 @@ func staysInPlace(ctx context.Context, t *testing.T, d *dashboard) {
 	until(ctx, t, "Back closes it, and the row has the focus", closed)
 }
 
+// twoClicks checks that three questions are answered by at most two clicks from the overview: which
+// restarts will be missed, and why; what is lost with a node; and why a pod was slow.
+func twoClicks(ctx context.Context, t *testing.T, d *dashboard) {
+	click := func(what, element string) {
+		t.Helper()
+		until(ctx, t, "there is "+what, element)
+		value[bool](ctx, t, "("+element+".click(), true)")
+	}
+	inView := func(what, element, text string) {
+		t.Helper()
+		until(ctx, t, what, `(e => { const box = e?.getBoundingClientRect(); return box && box.top < innerHeight && box.bottom > 0 && `+text+`.test(e.innerText); })(`+element+`)`)
+	}
+	open(ctx, t, d.base+"/")
+	click("the headline about missed ticks", `[...document.querySelectorAll("#headline a")].find(a => a.textContent.includes("will be missed"))`)
+	inView("the restart that misses ticks is named, with the reason", `document.getElementById("unserved")`, `/shop\/broken[^]*Missed[^]*(pods|available)/`)
+
+	open(ctx, t, d.base+"/")
+	click("the pool", `document.querySelector("#pool-worker th a")`)
+	click("the node", `[...document.querySelectorAll("[data-square]")].find(a => a.href.includes("node=node-2"))`)
+	inView("the panel says what is lost with the node", `document.getElementById("panel")`, `/Node node-2[^]*If it is lost: \d+ pods? need/`)
+
+	open(ctx, t, d.base+"/pods?since=all")
+	click("the last row", `[...document.querySelectorAll(".starts tbody th a")].at(-1)`)
+	inView("the panel of the last row is in view", `document.getElementById("panel")`, `/Waited for/i`)
+
+	open(ctx, t, d.base+"/")
+	click("a slow pod", `document.querySelector("[aria-labelledby=h-slow] tbody a")`)
+	inView("the panel says what the pod waited for", `document.getElementById("panel")`, `/Ready \S+ after it was created[^]*Waited for/i`)
+}
+
+// refusesPages checks that a page about a pool that does not exist, or that is deleted, says so, and is
+// not followed by the line that nothing answers.
+func refusesPages(ctx context.Context, t *testing.T, d *dashboard) {
+	open(ctx, t, d.base+"/pools/brief")
+	until(ctx, t, "the page says why it is not shown", `document.getElementById("refused")?.textContent === 'NodePool "brief": there is no such object'`)
+	kubectl(t, "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata: {name: brief}\nspec: {}\n", "apply", "-f", "-")
+	until(ctx, t, "it is there when the pool is", `document.querySelector("h1").textContent.includes("brief") && !document.getElementById("refused")`)
+	value[bool](ctx, t, `(window.lines = [], new MutationObserver(() => lines.push(document.getElementById("banner").textContent)).observe(document.getElementById("banner"), {childList: true, characterData: true, subtree: true}), true)`)
+	kubectl(t, "", "delete", "nodepool", "brief")
+	until(ctx, t, "it says so when the pool is gone", `document.getElementById("refused")?.textContent.includes("there is no such object")`)
+	if lines := value[[]string](ctx, t, `lines.filter(Boolean)`); len(lines) > 0 {
+		t.Errorf("the page says %q", lines)
+	}
+}
+
 // narrowRows is a script that returns the table rows that, at a width of 400 px, are wider than the
 // window or taller than their content.
 const narrowRows = `[...document.querySelectorAll("main .cards tbody tr")].filter(row => {
@@ -61,28 +111,12 @@ const narrowRows = `[...document.querySelectorAll("main .cards tbody tr")].filte
 // narrow checks that at a width of 400 px each row is shown as a card that fits the window, and
 // that hidden cells do not make the card taller.
 func narrow(ctx context.Context, t *testing.T, d *dashboard) {
-	defer func() {
-		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1360, 1000)); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(400, 800)); err != nil {
-		t.Fatal(err)
-	}
+	withWidth(ctx, t, narrowest)
 	for _, page := range pages {
 		open(ctx, t, d.base+page.path)
 		shows(ctx, t, page.shows)
 		if n := value[int](ctx, t, `document.querySelectorAll("main .cards tbody tr").length`); n == 0 {
 			t.Errorf("%s has no rows: is this test looking?", page.path)
-		}
-		if dir := imagesDir(); dir != "" && page.name == "restarts" {
-			picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "dashboard-narrow.png"), picture, 0o600); err != nil {
-				t.Fatal(err)
-			}
 		}
 		if bad := value[[]string](ctx, t, narrowRows); len(bad) > 0 {
 			t.Errorf("%s at 400 px has rows that are not in view, or are tall and empty: %q", page.path, bad)

@@ -7,8 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestNote checks that notes are single lines without control characters, even if they include
@@ -41,6 +45,9 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
+// errForbidden is the API server's error for a user without a right.
+var errForbidden = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: `nodes is forbidden: User "vera" cannot list resource "nodes"`}}
+
 func TestFail(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -53,6 +60,7 @@ func TestFail(t *testing.T) {
 	}{
 		{"an error", t.Context(), errors.New("a\nb"), ExitError, "error: a b\n"},
 		{"a code of its own", t.Context(), &CodedError{ExitNotFound, errors.New("no pool")}, ExitNotFound, "error: no pool\n"},
+		{"a right is missing", t.Context(), errForbidden, ExitForbidden, "error: nodes is forbidden: User \"vera\" cannot list resource \"nodes\": see kubectl tide check, and SECURITY.md for the roles\n"},
 		{"a code without a message", t.Context(), &CodedError{Code: ExitNotDone}, ExitNotDone, ""},
 		{"interrupted", ended, fmt.Errorf("list: %w", context.Canceled), ExitInterrupted, ""},
 		{"canceled by the server", t.Context(), context.Canceled, ExitError, "error: context canceled\n"},

@@ -43,14 +43,15 @@ func SetKinds(list client.ObjectList, kind string) {
 }
 
 // Events reads the events about a cluster-scoped object. If the user is not allowed to list events,
-// it prints a note that they are left out.
-func Events(ctx context.Context, e *Env, c client.Client, kind, name string) ([]corev1.Event, error) {
-	events := &corev1.EventList{}
+// known is false, and a note says that they are left out.
+func Events(ctx context.Context, e *Env, c client.Client, kind, name string) (events []corev1.Event, known bool, err error) {
+	list := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name}
-	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
+	if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
 		e.Console.Note("events are left out: " + err.Error())
+		return nil, false, nil
 	} else if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return events.Items, nil
+	return list.Items, true, nil
 }

@@ -206,8 +206,20 @@ func (c *cluster) events(ctx context.Context, about dashboard.ObjectRef) ([]core
 		fields["involvedObject.uid"] = string(about.UID)
 	}
 	list := &corev1.EventList{}
-	err := c.client.List(ctx, list, client.InNamespace(about.Namespace), fields)
-	return list.Items, err
+	if err := c.client.List(ctx, list, client.InNamespace(about.Namespace), fields); err != nil {
+		return nil, errors.New(c.unread("events", &corev1.Event{}, about.Namespace, err))
+	}
+	return list.Items, nil
+}
+
+// unread explains why the objects of a kind could not be listed. If the user lacks the permission,
+// it names the command to check it. The namespace is "" for all namespaces.
+func (c *cluster) unread(resource string, object runtime.Object, namespace string, err error) string {
+	problem := explain(resource, err)
+	if apierrors.IsForbidden(err) {
+		problem += ", as " + c.check(resource, object, namespace) + " shows"
+	}
+	return problem
 }
 
 // drain returns the blockers of draining a node, as pools blockers prints them.
@@ -216,10 +228,7 @@ func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1
 	defer cancel()
 	world, unread, err := pools.ReadDrainWorld(ctx, c.client, others)
 	if err != nil {
-		d.Problem = explain("poddisruptionbudgets", err)
-		if apierrors.IsForbidden(err) {
-			d.Problem += ", as " + c.check("poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, "") + " shows"
-		}
+		d.Problem = c.unread("poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, "", err)
 		return d
 	}
 	if unread != nil {

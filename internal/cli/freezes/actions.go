@@ -6,6 +6,7 @@ package freezes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,9 @@ type Actions struct {
 // Freeze creates a Freeze for the given namespaces; an empty list means all namespaces. As in the
 // command, `until` is a duration from now, or a time with a time zone.
 func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
+	if _, err := moment("--until", until, a.Now()); err != nil && until != "" {
+		return "", fmt.Errorf("“%s” is not a time: write 4h, 7d, or 2026-12-27T08:00:00Z", until)
+	}
 	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: cmdutil.DryRunNone}
 	if err := o.Validate(); err != nil {
 		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The dashboard's form fields have the names of the flags, without dashes.

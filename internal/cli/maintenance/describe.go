@@ -115,7 +115,7 @@ func (o *describeOptions) details(ctx context.Context, c client.Client, items []
 				return nil, err
 			}
 		}
-		events, err := cmdutil.Events(ctx, o.Env, c, maintenanceKind.Name, m.Name)
+		events, _, err := cmdutil.Events(ctx, o.Env, c, maintenanceKind.Name, m.Name)
 		if err != nil {
 			return nil, err
 		}

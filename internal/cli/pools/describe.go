@@ -129,7 +129,9 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	} else if err != nil {
 		return f, err
 	}
-	f.Events, err = cmdutil.Events(ctx, e, c, poolKind.Name, name)
+	var known bool
+	f.Events, known, err = cmdutil.Events(ctx, e, c, poolKind.Name, name)
+	f.NoEvents = !known
 	return f, err
 }
 
@@ -191,6 +193,10 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 		return err
 	}
 	fmt.Fprintln(out)
+	if d.Events == nil {
+		fmt.Fprintln(out, "Recent events are not known.")
+		return nil
+	}
 	if len(d.Events) == 0 {
 		fmt.Fprintln(out, "No recent events.")
 		return nil

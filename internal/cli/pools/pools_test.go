@@ -183,6 +183,15 @@ AGE   TYPE      REASON           MESSAGE
 	if got := lines(t, membersTable(detailOf(t, facts).Members, noon), term.Screen{})[1]; got != "node-1   yes     -     -        -      -" {
 		t.Errorf("without pods: %q", got)
 	}
+	// Events that the user is not allowed to read must not be shown as none.
+	facts.Events, facts.NoEvents = nil, true
+	out.Reset()
+	if err := printDetail(&out, detailOf(t, facts), false, noon, term.Screen{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(out.String(), "\n\nRecent events are not known.\n") {
+		t.Errorf("without events:\n%s", out.String())
+	}
 }
 
 // TestMemberBeingEmptied checks that a node that is being emptied within budgets is marked as such

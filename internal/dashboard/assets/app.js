@@ -10,7 +10,7 @@ const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
 const key = "tide-ticket", me = crypto.randomUUID();
-let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "";
+let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "", shown = "";
 
 // The link has a code in its fragment, which no browser sends, and which is spent for a token. The
 // token is in memory only. For a reload of the tab there is a ticket, which is spent like a code: it
@@ -84,7 +84,9 @@ function put(e) {
   if (e.html) {
     const next = document.createElement("main");
     next.innerHTML = policy.createHTML(e.html);
-    morph(main, next);
+    // Another page has nothing in common with the one before.
+    if (shown === location.pathname) morph(main, next); else main.replaceChildren(...next.childNodes);
+    shown = location.pathname;
     roving();
   }
   context = e.context ? "?context=" + encodeURIComponent(e.context) : "";
@@ -184,6 +186,7 @@ function moveInMap(event, square) {
 }
 
 function stop() {
+  clearTimeout(again);
   if (stream) stream.abort();
   stream = null;
   streaming = "";
@@ -220,6 +223,7 @@ async function follow() {
     if (mine !== stream) return;
     stop();
     main.classList.add("stale");
+    if (shown !== location.pathname) instead(silent);
     say((at && "As of " + at + ", trying again: ") + silent, true);
     later(Math.min(5000, 500 * 2 ** retry++));
   }
@@ -228,12 +232,17 @@ async function follow() {
 // refuse says why the server does not show the page, and asks again later: what is missing may come.
 function refuse(why) {
   stop();
-  const title = Object.assign(document.createElement("h1"), { textContent: "This page cannot be shown" });
-  main.replaceChildren(title, Object.assign(document.createElement("p"), { id: "refused", textContent: why.trim() }));
-  at = "";
-  $("asof").textContent = "";
+  instead(why);
   say("");
   later(5000);
+}
+
+// instead says in place of the page why it is not shown.
+function instead(why) {
+  const title = Object.assign(document.createElement("h1"), { textContent: "This page cannot be shown" });
+  main.replaceChildren(title, Object.assign(document.createElement("p"), { id: "refused", textContent: why.trim() }));
+  shown = at = "";
+  $("asof").textContent = "";
 }
 
 // later follows the page again after some milliseconds, once, however often that is asked for.
@@ -256,16 +265,18 @@ async function go(focus) {
   if ($("q") !== document.activeElement) $("q").value = new URLSearchParams(location.search).get("q") || "";
   $("search").hidden = !/^\/(restarts|pods)?$/.test(location.pathname);
   const here = location.pathname + location.search;
+  let wait = 0;
   stop();
   try {
     const answer = await ask("/-/page" + here);
     if (here !== location.pathname + location.search) return;
     if (answer.status === 401) return noToken();
     if (answer.ok) put(await answer.json()); else return refuse(await answer.text());
+    wait = 300; // What is new since is sent then, unless another page is visited before.
   } catch { /* The stream says so. */ }
   if (focus) main.focus({ preventScroll: true });
   if (location.hash) document.querySelector("#" + CSS.escape(location.hash.slice(1)))?.scrollIntoView();
-  follow();
+  later(wait);
 }
 
 // opener is the row or the square whose panel is open: closing the panel gives it the focus back.
