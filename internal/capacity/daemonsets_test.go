@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // TestDaemonSetPods checks which DaemonSets run on a node, by its labels and taints.
@@ -28,18 +30,18 @@ func TestDaemonSetPods(t *testing.T) {
 	} {
 		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "log", Name: "agent"}}
 		set.Spec.Template.Spec = tt.spec
-		pods := DaemonSetPods(&n, []*appsv1.DaemonSet{set})
-		if (len(pods) == 1) != tt.runs {
-			t.Errorf("%s: %d pods", name, len(pods))
+		got := DaemonSetPods(&n, []*appsv1.DaemonSet{set})
+		if (len(got) == 1) != tt.runs {
+			t.Errorf("%s: %d pods", name, len(got))
 		}
-		if len(pods) == 1 && (pods[0].Spec.NodeName != "new" || !ofDaemonSet(pods[0])) {
-			t.Errorf("%s: %+v", name, pods[0])
+		if len(got) == 1 && (got[0].Spec.NodeName != "new" || !pods.IsOfDaemonSet(got[0])) {
+			t.Errorf("%s: %+v", name, got[0])
 		}
 		if len(set.Spec.Template.Spec.Tolerations) != len(tt.spec.Tolerations) {
 			t.Errorf("%s: the DaemonSet has changed", name)
 		}
 		set.DeletionTimestamp = new(metav1.Now())
-		if pods := DaemonSetPods(&n, []*appsv1.DaemonSet{set}); len(pods) > 0 {
+		if got := DaemonSetPods(&n, []*appsv1.DaemonSet{set}); len(got) > 0 {
 			t.Errorf("%s: a DaemonSet that is being deleted runs", name)
 		}
 	}

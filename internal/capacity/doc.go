@@ -21,6 +21,7 @@
 //	largest.go    the nodes with the most free resources
 //	fit.go        the number of copies of a pod that fit, and the limiting resources
 //	loss.go       whether the pods of lost nodes fit on the remaining nodes
+//	daemonsets.go the pods of DaemonSets on a new node
 //	sequence.go   the cluster after a loss, and after pods were added
 //	headroom.go   the node or zone of a pool whose loss would be worst
 //	pending.go    the pods without a node, grouped by equal constraints and requests

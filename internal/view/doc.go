@@ -15,6 +15,7 @@
 //     how long each stage takes
 //   - manager.go, manager_settings.go: the leader, its settings, and evidence of a missing manager
 //   - room.go, room_text.go: copies of a pod that fit, losses of nodes, and pending pods
+//   - newnodes.go: copies of a pod on new nodes of a pool
 //   - blockers.go: the pods that block draining nodes
 //   - maintenance.go, maintenance_round.go, maintenance_detail.go: summaries of
 //     NodeMaintenances, and the nodes of a round with what they wait for
