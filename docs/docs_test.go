@@ -139,3 +139,43 @@ func TestOriginsAreComplete(t *testing.T) {
 		}
 	}
 }
+
+// TestGlossaryIsShort checks that the glossary explains at most 30 words, each of them once, and that
+// comments or pages use them.
+func TestGlossaryIsShort(t *testing.T) {
+	page := pages(t)["docs/glossary.md"]
+	var words []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \|$`).FindAllStringSubmatch(page, -1) {
+		if row[1] != "word" {
+			words = append(words, strings.Split(row[1], ", ")...)
+		}
+	}
+	if len(words) < 20 || len(words) > 30 {
+		t.Errorf("the glossary has %d words, want 20 to 30: use a word that Kubernetes' users know, or have known", len(words))
+	}
+	if sorted := slices.Sorted(slices.Values(words)); len(slices.Compact(slices.Clone(sorted))) != len(words) {
+		t.Errorf("the glossary has a word twice: %q", sorted)
+	}
+	prose := strings.Builder{}
+	for name, text := range pages(t) {
+		if name != "docs/glossary.md" {
+			prose.WriteString(strings.ToLower(text))
+		}
+	}
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		prose.WriteString(strings.ToLower(string(text)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range words {
+		if !strings.Contains(prose.String(), strings.ToLower(word)) {
+			t.Errorf("neither a page nor a comment uses %q: remove it from the glossary", word)
+		}
+	}
+}

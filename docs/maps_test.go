@@ -72,25 +72,47 @@ func folders(t *testing.T, dir string) []string {
 }
 
 var (
-	mapLine = regexp.MustCompile(`(?m)^//\s+(?:- )?\w+\.go\b`)
+	mapLine = regexp.MustCompile(`(?m)^//\t((?:\w+(?:\.go|/),? ?)+)`)
+	bullet  = regexp.MustCompile(`(?m)^//\s+- \w+(?:\.go|/).*`)
 	goFile  = regexp.MustCompile(`\b\w+\.go\b`)
+	folder  = regexp.MustCompile(`\b\w+/`)
 )
 
 // TestPackageMaps checks that if a package comment lists files, it lists exactly the package's
-// non-test files.
+// non-test files, and that if it lists subfolders, it lists all of them. All package comments list
+// files as tables.
 func TestPackageMaps(t *testing.T) {
 	maps := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Name() != "doc.go" {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if err != nil || !mapLine.Match(text) {
+		if err != nil {
 			return err
+		}
+		comment, _, _ := strings.Cut(string(text), "\npackage ")
+		if line := bullet.FindString(comment); line != "" {
+			t.Errorf("%s lists files as bullets, want a table: %s", path, line)
+		}
+		if !mapLine.MatchString(comment) {
+			return nil
 		}
 		maps++
 		dir := filepath.Dir(path)
-		listed := goFile.FindAllString(string(text), -1)
+		var inMap []string
+		for _, line := range mapLine.FindAllStringSubmatch(comment, -1) {
+			for _, name := range folder.FindAllString(line[1], -1) {
+				inMap = append(inMap, strings.TrimSuffix(name, "/"))
+			}
+		}
+		if existing := folders(t, dir); len(inMap) > 0 {
+			existing = slices.DeleteFunc(existing, func(name string) bool { return name == "test" })
+			if slices.Sort(inMap); !slices.Equal(inMap, existing) {
+				t.Errorf("%s lists the folders %q, want %q", path, inMap, existing)
+			}
+		}
+		listed := goFile.FindAllString(comment, -1)
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			return err
@@ -102,7 +124,7 @@ func TestPackageMaps(t *testing.T) {
 		}
 		for _, file := range files {
 			name := filepath.Base(file)
-			if name != "doc.go" && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_") && !slices.Contains(listed, name) {
+			if file != path && name != "doc.go" && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "zz_") && !slices.Contains(listed, name) {
 				t.Errorf("%s does not list %s", path, name)
 			}
 		}

@@ -19,6 +19,9 @@ import (
 const (
 	maxMethods     = 20
 	maxMethodFiles = 4
+	// maxTogether is the maximum number of methods of a type together with the types of its package
+	// that embed a pointer to it, because embedding divides nothing. Lower it when possible.
+	maxTogether = 26
 )
 
 // size counts a type's methods, and the files that contain them.
@@ -35,6 +38,66 @@ func TestTypesAreSmall(t *testing.T) {
 			t.Errorf("%s has %d methods in %d files, want at most %d in %d: make types that own a part of its fields", name, s.methods, s.files, maxMethods, maxMethodFiles)
 		}
 	}
+}
+
+// TestEmbeddingDividesNothing checks that no type and the types that embed a pointer to it exceed
+// maxTogether. Parts of a type should have a named field for the state that they share.
+func TestEmbeddingDividesNothing(t *testing.T) {
+	folders := []string{"api/", "cmd/", "internal/", "sandbox/client/", "sandbox/cmd/", "sandbox/internal/"}
+	sizes := sizesOfTypes(t, root, folders...)
+	embedding := embeddersOf(t, root, folders...)
+	if len(embedding) < 10 {
+		t.Fatalf("%d types are embedded: the tree is not found", len(embedding))
+	}
+	for _, name := range slices.Sorted(maps.Keys(embedding)) {
+		together := sizes[name].methods
+		for _, embedder := range embedding[name] {
+			together += sizes[embedder].methods
+		}
+		if sizes[name].methods > 0 && together > maxTogether {
+			t.Errorf("%s, embedded in %q, has %d methods together with them, want at most %d: give the parts a named field", name, embedding[name], together, maxTogether)
+		}
+	}
+}
+
+// embeddersOf maps each type to the types of the same package that embed a pointer to it, with the
+// keys of sizesOfTypes.
+func embeddersOf(t *testing.T, root string, folders ...string) map[string][]string {
+	t.Helper()
+	files, err := listFiles(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	embedding := map[string][]string{}
+	for _, file := range files {
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isExempt(file) || !hasPrefix(file, folders) {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			fields, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range fields.Fields.List {
+				if pointer, ok := field.Type.(*ast.StarExpr); ok && len(field.Names) == 0 {
+					if embedded, ok := pointer.X.(*ast.Ident); ok {
+						key := filepath.Dir(file) + "." + embedded.Name
+						embedding[key] = append(embedding[key], filepath.Dir(file)+"."+spec.Name.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return embedding
 }
 
 // sizesOfTypes returns the sizes of the types with methods in the given folders, keyed by folder

@@ -87,7 +87,7 @@ func TestLargestFitsAreWholeVectors(t *testing.T) {
 		aNode("b", "cpu", "2", "memory", "16Gi", "pods", "10"),
 		aNode("c", "cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"),
 	}
-	got := newCluster(nodes, nil).Members([]string{"a", "b", "c"}).Level(nil).LargestFits
+	got := newCluster(nodes, nil).Members([]string{"a", "b", "c"}).Room(nil).LargestFits
 	equal(t, "largestFits", []tidekeeperv1.LargestFit{
 		fitOn("a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")),
 		fitOn("b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")),
@@ -233,16 +233,16 @@ func TestLoseOf(t *testing.T) {
 	}, c.Lose([]string{"a", "b"}, []string{"b"}))
 }
 
-// TestLevelAddsUp checks that usable and lost resources add up to the allocatable resources, and
+// TestRoomAddsUp checks that usable and lost resources add up to the allocatable resources, and
 // that no more resources are free than usable.
-func TestLevelAddsUp(t *testing.T) {
+func TestRoomAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, pods := world(t)
 		var names []string
 		for _, n := range nodes {
 			names = append(names, n.Name)
 		}
-		l := newCluster(nodes, pods).Members(names).Level(nil)
+		l := newCluster(nodes, pods).Members(names).Room(nil)
 		for name, allocatable := range l.Allocatable {
 			sum := l.Usable[name].DeepCopy()
 			for _, lost := range l.Lost {

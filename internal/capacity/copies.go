@@ -8,24 +8,24 @@ import (
 	"slices"
 )
 
-// room is the number of copies of a pod that fit on a single node, and the resource or constraint
+// nodeFit is the number of copies of a pod that fit on a single node, and the resource or constraint
 // that limits this number.
-type room struct {
+type nodeFit struct {
 	node   *node
 	copies int64
 	limit  string
 }
 
-// rooms holds the room on each node of a group that accepts copies of a pod.
-type rooms []room
+// nodeFits holds the nodeFit of each node in a group that accepts copies of a pod.
+type nodeFits []nodeFit
 
-// byDomain returns the total room in each domain of a topology key. Nodes without the key are
+// byDomain returns the sum of copies in each domain of a topology key. Nodes without the key are
 // omitted.
-func (r rooms) byDomain(key string) map[string]int64 {
+func (r nodeFits) byDomain(key string) map[string]int64 {
 	sums := map[string]int64{}
-	for _, room := range r {
-		if domain, has := room.node.object.Labels[key]; has {
-			sums[domain] += room.copies
+	for _, fit := range r {
+		if domain, has := fit.node.object.Labels[key]; has {
+			sums[domain] += fit.copies
 		}
 	}
 	return sums
@@ -36,7 +36,7 @@ type sharedLimit struct {
 	name, key string
 	// perNode is true if each node forms a separate topology domain.
 	perNode bool
-	// most returns the number of further copies that end up in each domain, given the total room in
+	// most returns the number of further copies that end up in each domain, given the sum of copies in
 	// each domain. certain is false if the number depends on the scheduler's choices.
 	most func(sums map[string]int64) (copies map[string]int64, certain bool)
 	// floor returns the minimum number of copies that a domain accepts, whatever the other
@@ -73,23 +73,23 @@ func (r *rules) shared() (limits []sharedLimit) {
 // oneEach allows one copy in each domain.
 func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	copies := map[string]int64{}
-	for domain, room := range sums {
-		copies[domain] = min(room, 1)
+	for domain, sum := range sums {
+		copies[domain] = min(sum, 1)
 	}
 	return copies, true
 }
 
-// oneDomain allows copies only in the domain with the most room. The scheduler may choose another
-// domain, so the number is certain only if all domains with room have equal room.
+// oneDomain allows copies only in the domain with the largest sum. The scheduler may choose another
+// domain, so the number is certain only if all sums other than 0 are equal.
 func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 	best, certain := "", true
-	for domain, room := range sums {
-		if best == "" || room > sums[best] || room == sums[best] && domain < best {
+	for domain, sum := range sums {
+		if best == "" || sum > sums[best] || sum == sums[best] && domain < best {
 			best = domain
 		}
 	}
-	for _, room := range sums {
-		certain = certain && (room == 0 || room == sums[best])
+	for _, sum := range sums {
+		certain = certain && (sum == 0 || sum == sums[best])
 	}
 	return map[string]int64{best: sums[best]}, certain
 }
@@ -110,8 +110,8 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 		least = 0 // as in the scheduler
 	}
 	copies := map[string]int64{}
-	for domain, room := range sums {
-		copies[domain] = max(0, min(room, least+int64(s.maxSkew)-int64(s.pods[domain])))
+	for domain, sum := range sums {
+		copies[domain] = max(0, min(sum, least+int64(s.maxSkew)-int64(s.pods[domain])))
 	}
 	return copies, true
 }
@@ -122,33 +122,33 @@ func (s *spreadRule) floor(domain string) int64 {
 	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.pods[domain]))
 }
 
-// limited is the result of applying a shared limit to the room on a group of nodes.
+// limited is the result of applying a shared limit to a group of nodes.
 type limited struct {
 	sharedLimit
 	total int64
-	// sums maps each domain to its total room, and copies maps it to the number of copies that it
-	// accepts.
+	// sums maps each domain to the sum of copies on its nodes. copies maps each domain to the number
+	// of copies that it accepts.
 	sums, copies map[string]int64
 	certain      bool
 }
 
-// apply applies a limit to the rooms.
-func (r rooms) apply(limit sharedLimit) limited {
+// apply applies a limit to the copies on the nodes.
+func (r nodeFits) apply(limit sharedLimit) limited {
 	l := limited{sharedLimit: limit, sums: r.byDomain(limit.key)}
 	l.copies, l.certain = limit.most(l.sums)
 	for _, count := range l.copies {
 		l.total += count
 	}
-	for _, room := range r {
-		if _, has := room.node.object.Labels[limit.key]; !has {
-			l.total += room.copies
+	for _, fit := range r {
+		if _, has := fit.node.object.Labels[limit.key]; !has {
+			l.total += fit.copies
 		}
 	}
 	return l
 }
 
 // of returns the number of copies that the node's domain accepts, and whether that is less than the
-// room on its nodes. A node in no domain is not limited.
+// sum on its nodes. A node in no domain is not limited.
 func (l *limited) of(n *node) (copies int64, fewer bool) {
 	domain, has := n.object.Labels[l.key]
 	if !has {
@@ -157,9 +157,9 @@ func (l *limited) of(n *node) (copies int64, fewer bool) {
 	return l.copies[domain], l.copies[domain] < l.sums[domain]
 }
 
-// applyAll applies the limits to the room on each node, and returns the result for the strictest
+// applyAll applies the limits to the copies on the nodes, and returns the result for the strictest
 // limit. uncertain names the constraints that make the total only an upper bound.
-func (r rooms) applyAll(limits []sharedLimit) (best limited, uncertain []string) {
+func (r nodeFits) applyAll(limits []sharedLimit) (best limited, uncertain []string) {
 	for i, limit := range limits {
 		if l := r.apply(limit); i == 0 || l.total < best.total {
 			best = l
@@ -204,19 +204,19 @@ func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bo
 	return main, bounds, found == 1
 }
 
-// capped returns the room on each node, reduced to the floors of the given limits or, if `most` is
+// capped returns the copies on each node, reduced to the floors of the given limits or, if `most` is
 // set, to the maximum numbers of copies that they allow.
-func (r rooms) capped(limits []sharedLimit, most bool) rooms {
+func (r nodeFits) capped(limits []sharedLimit, most bool) nodeFits {
 	result := slices.Clone(r)
 	for _, limit := range limits {
 		copies, _ := limit.most(r.byDomain(limit.key))
-		for i, room := range result {
-			domain := room.node.object.Labels[limit.key]
+		for i, fit := range result {
+			domain := fit.node.object.Labels[limit.key]
 			bound := copies[domain]
 			if !most {
 				bound = limit.floor(domain)
 			}
-			if room.copies > bound {
+			if fit.copies > bound {
 				result[i].copies, result[i].limit = bound, limit.name
 			}
 		}

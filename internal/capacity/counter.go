@@ -28,8 +28,8 @@ type counter struct {
 type domains struct {
 	// nodes is the number of nodes by domain.
 	nodes map[string]int
-	// levels maps each number of pods to the number of domains with that many pods.
-	levels map[int]int
+	// byPods maps each number of pods to the number of domains with that many pods.
+	byPods map[int]int
 }
 
 // domain returns the domain of a node. It returns false if the node belongs to no domain.
@@ -75,8 +75,8 @@ func (c *counter) addNode(n *node, by int) {
 
 // raise adds `by` to the number of domains with the given number of pods.
 func (d *domains) raise(pods, by int) {
-	if d.levels[pods] += by; d.levels[pods] == 0 {
-		delete(d.levels, pods)
+	if d.byPods[pods] += by; d.byPods[pods] == 0 {
+		delete(d.byPods, pods)
 	}
 }
 
@@ -84,7 +84,7 @@ func (d *domains) raise(pods, by int) {
 // fewer domains than `wanted`.
 func (d *domains) least(wanted int) int {
 	count, least := 0, math.MaxInt32
-	for pods, domains := range d.levels {
+	for pods, domains := range d.byPods {
 		count += domains
 		least = min(least, pods)
 	}

@@ -17,7 +17,7 @@
 //	copies.go     the number of copies that nodes take together under such constraints
 //	admission.go  such constraints while the pods of lost nodes are placed
 //	placement.go  assigns pods to nodes by first-fit
-//	level.go      the resources of a pool that new pods can use, and why others are lost
+//	room.go       the resources of a pool that new pods can use, and why others are lost
 //	largest.go    the nodes with the most free resources
 //	fit.go        the number of copies of a pod that fit, and the limiting resources
 //	loss.go       whether the pods of lost nodes fit on the remaining nodes

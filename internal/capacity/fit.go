@@ -51,7 +51,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
 	rules := m.classes.rulesOf(class)
 	f := Fit{AtMost: m.classes.unevaluated(class)}
-	refusals, free := map[Count]int{}, rooms{}
+	refusals, free := map[Count]int{}, nodeFits{}
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
 		reasons := class.refusals(n.object)
@@ -84,7 +84,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 		if single != "" && copies > 1 {
 			copies, limit = 1, single
 		}
-		free = append(free, room{n, copies, limit})
+		free = append(free, nodeFit{n, copies, limit})
 	}
 	f.share(free, rules.shared(), refusals)
 	if rules != nil && rules.startsGroup() && m.takenElsewhere(class, rules) {
@@ -95,28 +95,28 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 }
 
 // share applies the limits that nodes share, such as topology spread constraints, to a Fit.
-func (f *Fit) share(free rooms, limits []sharedLimit, refusals map[Count]int) {
+func (f *Fit) share(free nodeFits, limits []sharedLimit, refusals map[Count]int) {
 	by := map[Count]int{}
 	defer func() { f.LimitedBy = counts(by) }()
 	if len(limits) == 0 {
-		for _, room := range free {
-			f.Copies += room.copies
-			by[Count{What: room.limit}]++
+		for _, fit := range free {
+			f.Copies += fit.copies
+			by[Count{What: fit.limit}]++
 		}
 		f.Nodes = len(free)
 		return
 	}
 	together, uncertain := free.applyAll(limits)
 	f.Copies, f.AtMost = together.total, appendNew(f.AtMost, uncertain)
-	for _, room := range free {
-		switch copies, fewer := together.of(room.node); {
+	for _, fit := range free {
+		switch copies, fewer := together.of(fit.node); {
 		case copies == 0:
 			refusals[Count{What: together.name}]++
 			continue
 		case fewer:
 			by[Count{What: together.name}]++
 		default:
-			by[Count{What: room.limit}]++
+			by[Count{What: fit.limit}]++
 		}
 		f.Nodes++
 	}

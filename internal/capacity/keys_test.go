@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 	running = append([]*corev1.Pod{&larger, &alone}, running[2:]...)
 	for range 2 {
 		got, want := NewWith(keys, list, running), New(list, running)
-		if diff := cmp.Diff(want.Members(names).Level(nil), got.Members(names).Level(nil)); diff != "" {
+		if diff := cmp.Diff(want.Members(names).Room(nil), got.Members(names).Room(nil)); diff != "" {
 			t.Errorf("the level (-without +with what is remembered):\n%s", diff)
 		}
 		if diff := cmp.Diff(want.Lose(names[:5], nil), got.Lose(names[:5], nil)); diff != "" {

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// MaxLargestFits is the maximum number of entries in Level.LargestFits.
+// MaxLargestFits is the maximum number of entries in Room.LargestFits.
 const MaxLargestFits = 4
 
 // usableNodes holds the nodes that accept new pods, and the resources to report for them.

@@ -177,7 +177,7 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		return p.object.DeletionTimestamp.IsZero() && !selector.Empty() && own.matches(p.object)
 	}
 	rule = spreadRule{
-		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{nodes: map[string]int{}, levels: map[int]int{}}}),
+		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{nodes: map[string]int{}, byPods: map[int]int{}}}),
 		maxSkew: int(c.MaxSkew), minDomains: int(ptr.Deref(c.MinDomains, 1)), perNode: r.isUnique(c.TopologyKey),
 	}
 	if selector.Matches(labels.Set(example.Labels)) {

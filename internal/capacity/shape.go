@@ -46,8 +46,8 @@ func ShapeOf(pod *corev1.Pod) Shape {
 	return s
 }
 
-// attached reports whether a volume can restrict the nodes of its pod. That applies to a claim, an
-// ephemeral volume, and a disk that the pod references directly.
+// attached reports whether a volume can restrict the nodes of its pod. This applies to a
+// PersistentVolumeClaim, an ephemeral volume, and a disk that the pod references directly.
 func attached(v corev1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil

@@ -63,7 +63,7 @@ type tide struct {
 
 // tideOf returns the bar of a resource. room (the capacity for new pods) and used are nil if they
 // are unknown.
-func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
+func tideOf(l view.Level, room *capacity.Room, used *capacity.Used) tide {
 	name := corev1.ResourceName(l.Resource)
 	t := tide{levelBar: levelOf([]view.Level{l}, name), LostText: "-", UsedText: "-", Free: "-"}
 	all, err := resource.ParseQuantity(l.Allocatable)

@@ -214,10 +214,10 @@ func (t *poolTable) addRoom(row *poolRow) {
 	if i < 0 {
 		return
 	}
-	level := t.room.Cluster.Members(pools[i].Members).Level(plan.Taints(pools[i].NodePool))
-	row.Usable = ofAll(level.UsableNodes, level.Nodes)
-	if len(level.LargestFits) > 0 {
-		row.LargestFit = view.LargestFitText(level.LargestFits[0])
+	room := t.room.Cluster.Members(pools[i].Members).Room(plan.Taints(pools[i].NodePool))
+	row.Usable = ofAll(room.UsableNodes, room.Nodes)
+	if len(room.LargestFits) > 0 {
+		row.LargestFit = view.LargestFitText(room.LargestFits[0])
 	}
 	for _, loss := range t.losses {
 		if loss.Pool != row.Name || !loss.Worst {

@@ -63,8 +63,8 @@ type answer struct {
 	status     metav1.ConditionStatus
 	reason     string
 	message    string
-	// at is the time since which the answer has been the same. It is zero if the worker does not
-	// need it.
+	// at is the time since which the answer has been the same. It is zero for workers that do not
+	// limit how often an answer changes.
 	at time.Time
 }
 

@@ -26,8 +26,8 @@ type PoolDetail struct {
 	// Room describes the capacity of the pool's nodes for new pods. FilledBy lists the namespaces
 	// and workloads that request the most CPU. Both are missing if the user is not allowed to list
 	// pods.
-	Room     *capacity.Level `json:"room,omitempty"`
-	FilledBy *FilledBy       `json:"filledBy,omitempty"`
+	Room     *capacity.Room `json:"room,omitempty"`
+	FilledBy *FilledBy      `json:"filledBy,omitempty"`
 	// Used is the measured usage of the nodes. If it is missing, NoMetrics explains why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
@@ -116,7 +116,7 @@ func clusterOf(f PoolFacts) *capacity.Cluster {
 
 // roomOf returns the capacity of the pool's nodes for new pods, and the namespaces and workloads
 // that request the most CPU.
-func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy) {
+func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Room, *FilledBy) {
 	if cluster == nil {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy)
 		names = append(names, f.Members[i].Name)
 	}
 	members := cluster.Members(names)
-	level := members.Level(plan.Taints(f.Pool))
+	room := members.Room(plan.Taints(f.Pool))
 	shares := func(workloads bool) []capacity.Share {
 		return members.Shares(corev1.ResourceCPU, workloads, mostShares)
 	}
@@ -133,7 +133,7 @@ func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy)
 	if by.Namespaces == nil { // Nothing is requested.
 		by = nil
 	}
-	return &level, by
+	return &room, by
 }
 
 func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member {

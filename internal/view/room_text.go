@@ -82,13 +82,13 @@ func LostText(l tidekeeperv1.Lost) string {
 }
 
 // FreeText describes the free resources for new pods, and the number of usable nodes.
-func FreeText(l *capacity.Level) string {
+func FreeText(l *capacity.Room) string {
 	return fmt.Sprintf("%s, on %d of %s", resources.Text(l.Free), l.UsableNodes, plural(l.Nodes, "node"))
 }
 
 // DaemonSetsText describes the requests of DaemonSet pods on a node, and the remaining capacity of
 // an empty node. It returns "" if there are no DaemonSets.
-func DaemonSetsText(l *capacity.Level) string {
+func DaemonSetsText(l *capacity.Room) string {
 	if pods := l.DaemonSets[corev1.ResourcePods]; pods.IsZero() {
 		return ""
 	}

@@ -80,7 +80,7 @@ func TestExploreKilled(t *testing.T) {
 	}
 	<-first.Done()
 	waitGone(t, operator)
-	if third := command(t, append(args, "false")...); third.code != 1 || !strings.Contains(third.stderr, "the operator ended (exit status 1), though nothing was disturbed") {
+	if third := command(t, append(args, "false")...); third.code != 1 || !strings.Contains(third.stderr, "the operator exited (exit status 1) in a run without faults") {
 		t.Errorf("the next one: exit code %d\n%s%s", third.code, third.stdout, third.stderr)
 	}
 	if now := labs(t, dir); len(now) != 0 {

@@ -283,9 +283,9 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 	}
 	manifests := strings.NewReplacer("HOOK", filepath.Join(here, "webhook.yaml"), "API", filepath.Join(here, "apiservice.yaml"))
 	for _, tc := range []struct{ name, workload, operator, says string }{
-		{"it ends", "nodes: 0\nsteps: [{run: 'true'}]", "false", "the operator ended (exit status 1), though nothing was disturbed"},
+		{"it ends", "nodes: 0\nsteps: [{run: 'true'}]", "false", "the operator exited (exit status 1) in a run without faults"},
 		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in 5s"},
-		{"it does not do what is waited for", "nodes: 0\nsteps: [{wait: {resource: configmaps, namespace: default, name: never, for: 'true', timeout: 1s}}]", "SHOP", "wait for configmaps default/never: true: not after 1s (it is not there), though nothing was disturbed"},
+		{"it does not do what is waited for", "nodes: 0\nsteps: [{wait: {resource: configmaps, namespace: default, name: never, for: 'true', timeout: 1s}}]", "SHOP", "wait for configmaps default/never: true: not after 1s (it is not there) in a run without faults"},
 		{"a step that fails", "nodes: 0\nsteps: [{run: 'echo oh; exit 3'}]", "SHOP", "step 1 (echo oh; exit 3): exit status 3: oh"},
 		{"an account that is not there", "nodes: 0\nserviceAccount: shop/operator\nsteps: [{run: 'true'}]", "SHOP", "there is no ServiceAccount shop/operator"},
 		{"an account without rights", "nodes: 0\nserviceAccount: default/default\nsteps: [{run: 'true'}]", "SHOP", "it may not: list configmaps"},

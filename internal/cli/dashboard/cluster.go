@@ -181,7 +181,8 @@ func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	}
 }
 
-// source returns the functions that send requests for pages in addition to the watches.
+// source returns the functions with which pages read data that is not watched and, if withActions
+// is set, the functions of the pages' buttons.
 func (c *cluster) source(withActions bool) dashboard.Cluster {
 	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, Manager: c.manager, PodLike: c.podLike, Drain: c.drain}
 	if withActions {

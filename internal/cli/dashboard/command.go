@@ -3,13 +3,16 @@
 
 // Package dashboard implements kubectl tide dashboard.
 //
-//   - command.go: the command
-//   - cluster.go: the watched objects of a cluster, and the lookups and actions of pages
-//   - pods.go, keep.go: reading pods efficiently, and dropping the unused fields of objects
-//   - browser.go: opening a browser
-//   - terminal.go, input_unix.go, input_other.go: detecting the Enter key and a closed terminal
-//   - unserved.go: kinds that the cluster does not serve
-//   - header.go: the HTTP header with which programs authenticate
+//	command.go                          the command
+//	cluster.go                          the watched objects of a cluster, and the lookups and
+//	                                    actions of pages
+//	pods.go, keep.go                    reading pods efficiently, and dropping the unused fields of
+//	                                    objects
+//	browser.go                          opening a browser
+//	terminal.go, input_unix.go,         detecting the Enter key and a closed terminal
+//	input_other.go
+//	unserved.go                         kinds that the cluster does not serve
+//	header.go                           the HTTP header with which programs authenticate
 package dashboard
 
 import (

@@ -3,11 +3,11 @@
 
 // Package freezes implements kubectl tide freeze and kubectl tide thaw.
 //
-//   - command.go: common code of both commands
-//   - freeze.go: creating a Freeze
-//   - thaw.go: deleting a Freeze
-//   - actions.go: freeze and thaw for the dashboard
-//   - read.go: reading Freezes for other commands
+//	command.go  common code of both commands
+//	freeze.go   creating a Freeze
+//	thaw.go     deleting a Freeze
+//	actions.go  freeze and thaw for the dashboard
+//	read.go     reading Freezes for other commands
 package freezes
 
 import (

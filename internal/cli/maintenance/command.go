@@ -3,14 +3,16 @@
 
 // Package maintenance implements kubectl tide maintenance.
 //
-//   - command.go: the command and its subcommands
-//   - list.go: the list of NodeMaintenances, also of several clusters, and following its changes
-//   - targets.go: selecting NodeMaintenances by name or label
-//   - describe.go, describe_print.go: a round in detail, node by node
-//   - forecast.go, forecast_print.go: when the round will end
-//   - read.go: reading the nodes, pools, Freezes and pods that a round depends on
-//   - suspend.go: suspending and resuming a NodeMaintenance
-//   - done.go: ending the maintenance of nodes
+//	command.go                      the command and its subcommands
+//	list.go                         the list of NodeMaintenances, also of several clusters, and
+//	                                following its changes
+//	targets.go                      selecting NodeMaintenances by name or label
+//	describe.go, describe_print.go  a round in detail, node by node
+//	forecast.go, forecast_print.go  when the round will end
+//	read.go                         reading the nodes, pools, Freezes and pods that a round depends
+//	                                on
+//	suspend.go                      suspending and resuming a NodeMaintenance
+//	done.go                         ending the maintenance of nodes
 package maintenance
 
 import (

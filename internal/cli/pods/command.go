@@ -3,11 +3,11 @@
 
 // Package pods implements kubectl tide pods. It needs neither Tidekeeper's kinds nor its manager.
 //
-//   - command.go: the command and its subcommands
-//   - selection.go: selecting the pods of a command
-//   - watch.go, lines.go: each pod transition as it happens
-//   - timeline.go: the duration of each stage of a pod's start-up
-//   - slow.go, stages.go: the slowest start-ups, and statistics about each stage
+//	command.go          the command and its subcommands
+//	selection.go        selecting the pods of a command
+//	watch.go, lines.go  each pod transition as it happens
+//	timeline.go         the duration of each stage of a pod's start-up
+//	slow.go, stages.go  the slowest start-ups, and statistics about each stage
 package pods
 
 import (

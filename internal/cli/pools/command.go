@@ -3,17 +3,19 @@
 
 // Package pools implements kubectl tide pools.
 //
-//   - command.go: the command and its subcommands
-//   - list.go: the list of pools, and following its changes
-//   - contexts.go: the list of several clusters' pools
-//   - describe.go, members.go: a pool's details, and its nodes
-//   - used.go, used_show.go: the measured usage of nodes, from metrics.k8s.io
-//   - room.go: common flags of fit, loss, pending and blockers; reading nodes and pods
-//   - fit.go, fit_pod.go: how many copies of a pod fit into each pool
-//   - pending.go: which pools could take the pending pods
-//   - loss.go: whether the pods of lost nodes fit on other nodes
-//   - blockers.go, blockers_try.go: the pods that block draining a node
-//   - plan.go, manifests.go, plan_print.go: the changes that applying a manifest would cause
+//	command.go                          the command and its subcommands
+//	list.go                             the list of pools, and following its changes
+//	contexts.go                         the list of several clusters' pools
+//	describe.go, members.go             a pool's details, and its nodes
+//	used.go, used_show.go               the measured usage of nodes, from metrics.k8s.io
+//	room.go                             common flags of fit, loss, pending and blockers; reading
+//	                                    nodes and pods
+//	fit.go, fit_pod.go                  how many copies of a pod fit into each pool
+//	pending.go                          which pools could take the pending pods
+//	loss.go                             whether the pods of lost nodes fit on other nodes
+//	blockers.go, blockers_try.go        the pods that block draining a node
+//	plan.go, manifests.go,              the changes that applying a manifest would cause
+//	plan_print.go
 package pools
 
 import (

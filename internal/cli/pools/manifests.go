@@ -64,9 +64,9 @@ func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstruc
 }
 
 // dryApply returns the pool as the API server would store it after applying the manifest. live is
-// the existing pool, or nil. dryApply must apply in the same way as before, client-side or
-// server-side with the same field manager, to remove the fields that were deleted from the
-// manifest.
+// the existing pool, or nil. dryApply applies the manifest in the way in which the existing pool
+// was last applied, either client-side, or server-side with the same field manager. Otherwise,
+// fields deleted from the manifest would remain in the pool.
 func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
 	if live != nil && live.Annotations[lastApplied] != "" {
 		return dryPatch(ctx, c, manifest, live)

@@ -3,24 +3,25 @@
 
 // Package restarts implements kubectl tide restarts.
 //
-//   - command.go: the command and its subcommands; reading ScheduledRestarts
-//   - list.go: the list of ScheduledRestarts, and following its changes
-//   - list_looks.go: how Freezes and workloads affect the listed restarts
-//   - contexts.go, next_contexts.go: the list and the calendar for several clusters
-//   - history.go: the outcomes of past ticks
-//   - next.go: the calendar of future starts
-//   - forecast.go, forecast_print.go: the simulation of the restart budget
-//   - world.go: reading the cluster state that list, next, forecast and explain depend on
-//   - gates.go, gates_read.go: the gates that determine whether a restart would start now
-//   - budget_flags.go: flags of gates and forecast for the manager's restart budget
-//   - pod_ages.go: the age of each workload's oldest pod
-//   - minutes.go: a table with a row for each minute with starts
-//   - targets.go: selecting ScheduledRestarts by name, workload or label
-//   - now.go, asker.go: requesting a restart
-//   - suspend.go, failures.go: suspending and resuming a schedule
-//   - patch.go: patching a ScheduledRestart
-//   - actions.go: now, suspend and resume for the dashboard
-//   - explain.go, explain_restart.go: a schedule in words, with its next ticks' outcomes
+//	command.go                      the command and its subcommands; reading ScheduledRestarts
+//	list.go                         the list of ScheduledRestarts, and following its changes
+//	list_looks.go                   how Freezes and workloads affect the listed restarts
+//	contexts.go, next_contexts.go   the list and the calendar for several clusters
+//	history.go                      the outcomes of past ticks
+//	next.go                         the calendar of future starts
+//	forecast.go, forecast_print.go  the simulation of the restart budget
+//	world.go                        reading the cluster state that list, next, forecast and explain
+//	                                depend on
+//	gates.go, gates_read.go         the gates that determine whether a restart would start now
+//	budget_flags.go                 flags of gates and forecast for the manager's restart budget
+//	pod_ages.go                     the age of each workload's oldest pod
+//	minutes.go                      a table with a row for each minute with starts
+//	targets.go                      selecting ScheduledRestarts by name, workload or label
+//	now.go, asker.go, now_wait.go   requesting a restart, and waiting for its outcome
+//	suspend.go, failures.go         suspending and resuming a schedule
+//	patch.go                        patching a ScheduledRestart
+//	actions.go                      now, suspend and resume for the dashboard
+//	explain.go, explain_restart.go  a schedule in words, with its next ticks' outcomes
 package restarts
 
 import (

@@ -16,7 +16,10 @@ import (
 )
 
 // conditions writes the conditions of the status.
-type conditions struct{ *decider }
+type conditions struct {
+	state *state
+	waits *waiting
+}
 
 // set writes the conditions. invalid is the error if the schedule, the windows or the time zone is
 // invalid.
@@ -32,19 +35,19 @@ func (d *conditions) set(invalid error) {
 // condition writes a condition, or removes it if `present` is false.
 func (d *conditions) condition(of string, is, present bool, reason, message string) {
 	if !present {
-		meta.RemoveStatusCondition(&d.status.Conditions, of)
+		meta.RemoveStatusCondition(&d.state.status.Conditions, of)
 		return
 	}
 	status := metav1.ConditionFalse
 	if is {
 		status = metav1.ConditionTrue
 	}
-	old := meta.FindStatusCondition(d.status.Conditions, of)
-	c := metav1.Condition{Type: of, Status: status, Reason: reason, Message: text.Cut(message, maxConditionMessage), ObservedGeneration: d.Maintenance.Generation, LastTransitionTime: metav1.NewTime(d.Now)}
+	old := meta.FindStatusCondition(d.state.status.Conditions, of)
+	c := metav1.Condition{Type: of, Status: status, Reason: reason, Message: text.Cut(message, maxConditionMessage), ObservedGeneration: d.state.Maintenance.Generation, LastTransitionTime: metav1.NewTime(d.state.Now)}
 	if old != nil && old.Status == status {
 		c.LastTransitionTime = old.LastTransitionTime
 	}
-	meta.SetStatusCondition(&d.status.Conditions, c)
+	meta.SetStatusCondition(&d.state.status.Conditions, c)
 }
 
 // maxConditionMessage is the maximum length of a condition's message, in bytes.
@@ -57,22 +60,22 @@ func (d *conditions) ready(invalid error) (ready bool, reason, message string) {
 		return false, tidekeeperv1.ReasonInvalidSchedule, invalid.Error()
 	case d.waits != nil && d.waits.reason == tidekeeperv1.ReasonFailureLimit:
 		return false, d.waits.reason, d.waits.message
-	case d.status.Running > 0:
-		message := "maintaining " + namesText(d.running())
+	case d.state.status.Running > 0:
+		message := "maintaining " + namesText(d.state.running())
 		if d.waits != nil && d.waits.reason != tidekeeperv1.ReasonMaintaining && d.waits.reason != tidekeeperv1.ReasonMaxUnavailable {
 			message += "; " + d.waits.message
 		}
 		return true, tidekeeperv1.ReasonMaintaining, message
 	case d.waits != nil:
 		return true, d.waits.reason, d.waits.message
-	case d.status.Selected == 0:
+	case d.state.status.Selected == 0:
 		return true, tidekeeperv1.ReasonNoNodes, "no node is selected"
-	case len(d.left()) > 0:
+	case len(d.state.left()) > 0:
 		return true, tidekeeperv1.ReasonMaintaining, "the drain of the next node begins"
-	case d.status.Failed > 0:
-		return true, tidekeeperv1.ReasonComplete, fmt.Sprintf("maintained: %d nodes; failed: %d", d.status.Done, d.status.Failed)
+	case d.state.status.Failed > 0:
+		return true, tidekeeperv1.ReasonComplete, fmt.Sprintf("maintained: %d nodes; failed: %d", d.state.status.Done, d.state.status.Failed)
 	default:
-		return true, tidekeeperv1.ReasonComplete, fmt.Sprintf("maintained: %d nodes", d.status.Done)
+		return true, tidekeeperv1.ReasonComplete, fmt.Sprintf("maintained: %d nodes", d.state.status.Done)
 	}
 }
 

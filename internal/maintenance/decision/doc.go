@@ -9,8 +9,9 @@
 // two writes therefore changes nothing about the end.
 //
 //	input.go       the facts that a decision depends on, and its result
-//	decide.go      the decision, and the counts of the status
-//	round.go       begins rounds
+//	decide.go      the steps of a decision
+//	state.go       the state that the steps share
+//	round.go       begins rounds, and counts their nodes
 //	phase.go       the phases of a node whose drain has begun
 //	start.go       begins drains within the limits
 //	conditions.go  the conditions of the status

@@ -12,18 +12,18 @@ import (
 )
 
 // phases decides about the nodes whose drain has begun.
-type phases struct{ *decider }
+type phases struct{ state *state }
 
 // advance decides about a node whose drain has begun.
 func (d *phases) advance(name string) {
-	p := d.status.Nodes[name]
+	p := d.state.status.Nodes[name]
 	if !IsRunning(p) {
 		return
 	}
-	n, exists := d.Nodes[name]
+	n, exists := d.state.Nodes[name]
 	if !exists || n.UID != p.UID {
 		d.gone(name, &p)
-		d.set(name, p)
+		d.state.set(name, p)
 		return
 	}
 	switch p.Phase {
@@ -45,7 +45,7 @@ func (d *phases) advance(name string) {
 	case tidekeeperv1.NodeFailed:
 		d.failed(n, &p)
 	}
-	d.set(name, p)
+	d.state.set(name, p)
 }
 
 // gone decides about a node that was deleted, or replaced by a Node with another UID.
@@ -55,11 +55,11 @@ func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
 	switch {
 	case failed:
 	case p.Phase == tidekeeperv1.NodeDraining:
-		d.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonNodeDeleted, "the Node was deleted while it was being drained")
-		d.report(name, tidekeeperv1.EventNodeReleased, p.Message, true)
+		d.state.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonNodeDeleted, "the Node was deleted while it was being drained")
+		d.state.report(name, tidekeeperv1.EventNodeReleased, p.Message, true)
 	default:
-		d.enter(p, tidekeeperv1.NodeDone, tidekeeperv1.ReasonNodeDeleted, "the drained Node was deleted")
-		d.report(name, tidekeeperv1.EventNodeReturned, p.Message, false)
+		d.state.enter(p, tidekeeperv1.NodeDone, tidekeeperv1.ReasonNodeDeleted, "the drained Node was deleted")
+		d.state.report(name, tidekeeperv1.EventNodeReturned, p.Message, false)
 	}
 }
 
@@ -67,72 +67,72 @@ func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
 // cordoned yet.
 func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 	switch {
-	case n.CordonedFor == string(d.Maintenance.UID):
+	case n.CordonedFor == string(d.state.Maintenance.UID):
 		p.Cordoned = true
 		if d.released(n, &p) {
-			d.set(n.Name, p)
+			d.state.set(n.Name, p)
 			return
 		}
-		d.report(n.Name, tidekeeperv1.EventDrainStarted, "cordoned for maintenance; its pods are being moved", false)
+		d.state.report(n.Name, tidekeeperv1.EventDrainStarted, "cordoned for maintenance; its pods are being moved", false)
 		d.draining(n, &p)
-		d.set(n.Name, p)
+		d.state.set(n.Name, p)
 	case n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting || d.held():
 		// The node was not patched, so its drain may begin later.
-		delete(d.status.Nodes, n.Name)
+		delete(d.state.status.Nodes, n.Name)
 	default:
-		d.act(Cordon, n)
+		d.state.act(Cordon, n)
 	}
 }
 
 // released reports whether another client has uncordoned a node, which ends its maintenance.
 func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
-	if n.CordonedFor == string(d.Maintenance.UID) && n.Unschedulable {
+	if n.CordonedFor == string(d.state.Maintenance.UID) && n.Unschedulable {
 		return false
 	}
 	p.Cordoned = false
-	d.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonUncordoned, "another client uncordoned the node; it is left alone for this round")
-	d.report(n.Name, tidekeeperv1.EventNodeReleased, p.Message, false)
+	d.state.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonUncordoned, "another client uncordoned the node; it is left alone for this round")
+	d.state.report(n.Name, tidekeeperv1.EventNodeReleased, p.Message, false)
 	return true
 }
 
 // held reports whether a Freeze or spec.suspend holds back drains.
-func (d *phases) held() bool { return d.spec.Suspend || d.Frozen != "" }
+func (d *phases) held() bool { return d.state.spec.Suspend || d.state.Frozen != "" }
 
 // draining decides about a cordoned node that is not known to be empty yet.
 func (d *phases) draining(n Node, p *tidekeeperv1.NodeProgress) {
-	d.out.Watched = append(d.out.Watched, n.Name)
-	state, known := d.Drains[n.Name]
+	d.state.out.Watched = append(d.state.out.Watched, n.Name)
+	state, known := d.state.Drains[n.Name]
 	known = known && state.UID == n.UID
 	if known && state.Empty {
 		p.BootID, p.KubeletVersion = n.BootID, n.KubeletVersion
-		d.enter(p, tidekeeperv1.NodeDrained, tidekeeperv1.ReasonWaitingForMaintenance, waitsFor(d.spec.Until))
-		d.report(n.Name, tidekeeperv1.EventNodeDrained, "drained for maintenance; "+p.Message, false)
+		d.state.enter(p, tidekeeperv1.NodeDrained, tidekeeperv1.ReasonWaitingForMaintenance, waitsFor(d.state.spec.Until))
+		d.state.report(n.Name, tidekeeperv1.EventNodeDrained, "drained for maintenance; "+p.Message, false)
 		d.drained(n, p)
 		return
 	}
 	if d.held() {
 		if p.HeldSince == nil {
-			p.HeldSince = &metav1.Time{Time: d.Now.Truncate(time.Second)}
+			p.HeldSince = &metav1.Time{Time: d.state.Now.Truncate(time.Second)}
 		}
 		p.Reason, p.Message = tidekeeperv1.ReasonSuspended, "spec.suspend is true"
-		if d.Frozen != "" {
-			p.Reason, p.Message = tidekeeperv1.ReasonFrozen, d.Frozen
-			d.wake(d.FrozenUntil)
+		if d.state.Frozen != "" {
+			p.Reason, p.Message = tidekeeperv1.ReasonFrozen, d.state.Frozen
+			d.state.wake(d.state.FrozenUntil)
 		}
 		return
 	}
 	if p.HeldSince != nil {
-		p.Since.Time = p.Since.Add(d.Now.Truncate(time.Second).Sub(p.HeldSince.Time))
+		p.Since.Time = p.Since.Add(d.state.Now.Truncate(time.Second).Sub(p.HeldSince.Time))
 		p.HeldSince = nil
 	}
-	end := p.Since.Add(seconds(d.spec.DrainTimeoutSeconds))
+	end := p.Since.Add(seconds(d.state.spec.DrainTimeoutSeconds))
 	p.Reason, p.Message = tidekeeperv1.ReasonPodsLeaving, ""
 	if known && state.Reason != "" {
 		p.Reason, p.Message = state.Reason, state.Message
 	}
-	if d.Now.Before(end) {
-		d.wake(end)
-		d.out.Draining = append(d.out.Draining, n.Name)
+	if d.state.Now.Before(end) {
+		d.state.wake(end)
+		d.state.out.Draining = append(d.state.out.Draining, n.Name)
 		return
 	}
 	why := p.Message
@@ -140,8 +140,8 @@ func (d *phases) draining(n Node, p *tidekeeperv1.NodeProgress) {
 		why = "pods were still leaving"
 	}
 	p.Cordoned = false // The node is uncordoned by sweep.
-	d.enter(p, tidekeeperv1.NodeFailed, tidekeeperv1.ReasonDrainTimeout, "not empty in time: "+why)
-	d.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
+	d.state.enter(p, tidekeeperv1.NodeFailed, tidekeeperv1.ReasonDrainTimeout, "not empty in time: "+why)
+	d.state.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
 }
 
 // waitsFor describes the event that ends the maintenance of a drained node.
@@ -163,26 +163,26 @@ func waitsFor(end tidekeeperv1.MaintenanceEnd) string {
 // drained decides about an empty node.
 func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 	if d.isMaintained(n, p) {
-		d.enter(p, tidekeeperv1.NodeReturning, tidekeeperv1.ReasonNodeNotReady, "waits until the node and its pods of DaemonSets are ready")
+		d.state.enter(p, tidekeeperv1.NodeReturning, tidekeeperv1.ReasonNodeNotReady, "waits until the node and its pods of DaemonSets are ready")
 		d.returning(n, p)
 		return
 	}
-	if n.DrainedFor == d.Maintenance.Name {
+	if n.DrainedFor == d.state.Maintenance.Name {
 		p.Marked = true
 	} else {
-		d.act(MarkDrained, n)
+		d.state.act(MarkDrained, n)
 	}
 	d.timeOut(n, p)
 }
 
 // isMaintained reports whether the maintenance of a drained node is complete.
 func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
-	if (p.Marked || n.Labeled) && n.DrainedFor != d.Maintenance.Name {
+	if (p.Marked || n.Labeled) && n.DrainedFor != d.state.Maintenance.Name {
 		// The label is written together with the annotation. It proves that the annotation existed
 		// even if the manager crashed before it recorded the annotation in the status.
 		return true
 	}
-	switch d.spec.Until {
+	switch d.state.spec.Until {
 	case tidekeeperv1.UntilRebooted:
 		return n.BootID != p.BootID
 	case tidekeeperv1.UntilUpgraded:
@@ -197,16 +197,16 @@ func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 // returning decides about a node whose maintenance is complete. It uncordons the node once it is
 // ready.
 func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
-	if n.CordonedFor != string(d.Maintenance.UID) {
+	if n.CordonedFor != string(d.state.Maintenance.UID) {
 		p.Cordoned = false
-		d.enter(p, tidekeeperv1.NodeDone, "", "")
-		d.report(n.Name, tidekeeperv1.EventNodeReturned, "maintained, and in use again", false)
+		d.state.enter(p, tidekeeperv1.NodeDone, "", "")
+		d.state.report(n.Name, tidekeeperv1.EventNodeReturned, "maintained, and in use again", false)
 		return
 	}
-	d.out.Watched = append(d.out.Watched, n.Name)
-	state, known := d.Drains[n.Name]
+	d.state.out.Watched = append(d.state.out.Watched, n.Name)
+	state, known := d.state.Drains[n.Name]
 	if !n.Unschedulable || n.Ready && known && state.UID == n.UID && state.Settled {
-		d.act(Uncordon, n)
+		d.state.act(Uncordon, n)
 		return
 	}
 	d.timeOut(n, p)
@@ -215,23 +215,23 @@ func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
 // timeOut ends the maintenance of a node that did not become ready before the timeout. The node
 // stays cordoned.
 func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
-	end := p.Since.Add(seconds(d.spec.MaintenanceTimeoutSeconds))
-	if d.Now.Before(end) {
-		d.wake(end)
+	end := p.Since.Add(seconds(d.state.spec.MaintenanceTimeoutSeconds))
+	if d.state.Now.Before(end) {
+		d.state.wake(end)
 		return
 	}
 	message := "not ready in time after its maintenance"
 	if p.Phase == tidekeeperv1.NodeDrained {
-		message = "drained, and not maintained in time: " + waitsFor(d.spec.Until)
+		message = "drained, and not maintained in time: " + waitsFor(d.state.spec.Until)
 	}
-	d.enter(p, tidekeeperv1.NodeFailed, tidekeeperv1.ReasonMaintenanceTimeout, message)
-	d.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
+	d.state.enter(p, tidekeeperv1.NodeFailed, tidekeeperv1.ReasonMaintenanceTimeout, message)
+	d.state.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
 }
 
 // failed decides about a node that is still cordoned after its maintenance timed out. It uncordons
 // the node if its maintenance is completed later.
 func (d *phases) failed(n Node, p *tidekeeperv1.NodeProgress) {
-	if n.CordonedFor != string(d.Maintenance.UID) || !n.Unschedulable || n.Ready && (n.DrainedFor != d.Maintenance.Name || d.isMaintained(n, p)) {
+	if n.CordonedFor != string(d.state.Maintenance.UID) || !n.Unschedulable || n.Ready && (n.DrainedFor != d.state.Maintenance.Name || d.isMaintained(n, p)) {
 		p.Cordoned = false // The marks are removed by sweep.
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
 // placeInterval is the interval at which a node is evaluated again while other nodes have no room
@@ -19,32 +20,37 @@ import (
 const placeInterval = 30 * time.Second
 
 // starter begins drains.
-type starter struct{ *decider }
+type starter struct {
+	state   *state
+	windows schedule.Windows
+	// waits is the reason why no further drain begins; nil if there is none.
+	waits *waiting
+}
 
 // start begins as many drains as the limits allow.
 func (d *starter) start() {
-	left := d.left()
+	left := d.state.left()
 	if d.waits = d.blocked(len(left)); d.waits != nil || len(left) == 0 {
 		return
 	}
 	all := map[string]bool{}
-	for _, name := range d.Selected {
+	for _, name := range d.state.Selected {
 		all[name] = true
 	}
-	for name := range d.status.Nodes {
+	for name := range d.state.status.Nodes {
 		all[name] = true
 	}
-	limit := selection.Limit(d.spec, len(all))
+	limit := selection.Limit(d.state.spec, len(all))
 	unavailable, byZone := []string{}, map[string]int{}
 	for _, name := range sorted(all) {
 		if d.isUnavailable(name) {
 			unavailable = append(unavailable, name)
-			byZone[d.Nodes[name].Zone]++
+			byZone[d.state.Nodes[name].Zone]++
 		}
 	}
 	noPlace := ""
 	for _, name := range left {
-		n := d.Nodes[name]
+		n := d.state.Nodes[name]
 		if d.isUnavailable(name) {
 			continue
 		}
@@ -56,29 +62,29 @@ func (d *starter) start() {
 			d.waitFor(tidekeeperv1.ReasonMaxUnavailable, fmt.Sprintf("unavailable: %s; the limit is %d", namesText(unavailable), limit))
 			break
 		}
-		if most := int(d.spec.MaxUnavailablePerZone); most > 0 && n.Zone != "" && byZone[n.Zone] >= most {
+		if most := int(d.state.spec.MaxUnavailablePerZone); most > 0 && n.Zone != "" && byZone[n.Zone] >= most {
 			d.waitFor(tidekeeperv1.ReasonMaxUnavailable, fmt.Sprintf("%d nodes of the zone %s are unavailable", byZone[n.Zone], n.Zone))
 			continue
 		}
-		if (d.spec.RequirePlace == nil || *d.spec.RequirePlace) && !d.HasPlace(name, d.running()) {
+		if (d.state.spec.RequirePlace == nil || *d.state.spec.RequirePlace) && !d.state.HasPlace(name, d.state.running()) {
 			if noPlace == "" {
 				noPlace = name
 			}
 			continue
 		}
-		now := metav1.NewTime(d.Now.Truncate(time.Second))
-		d.set(name, tidekeeperv1.NodeProgress{UID: n.UID, Phase: tidekeeperv1.NodeDraining, Since: now, StartTime: now, Reason: tidekeeperv1.ReasonPodsLeaving})
+		now := metav1.NewTime(d.state.Now.Truncate(time.Second))
+		d.state.set(name, tidekeeperv1.NodeProgress{UID: n.UID, Phase: tidekeeperv1.NodeDraining, Since: now, StartTime: now, Reason: tidekeeperv1.ReasonPodsLeaving})
 		unavailable = append(unavailable, name)
 		byZone[n.Zone]++
 	}
 	if noPlace != "" {
-		d.wake(d.Now.Add(placeInterval))
+		d.state.wake(d.state.Now.Add(placeInterval))
 		if d.waits == nil {
 			d.waitFor(tidekeeperv1.ReasonNoPlace, "the other nodes have no room for the pods of "+noPlace)
 		}
 	}
-	if d.waits == nil && len(d.left()) > 0 && !d.drainsRun() {
-		d.waitFor(tidekeeperv1.ReasonMaxUnavailable, "not available: "+namesText(d.left()))
+	if d.waits == nil && len(d.state.left()) > 0 && !d.state.drainsRun() {
+		d.waitFor(tidekeeperv1.ReasonMaxUnavailable, "not available: "+namesText(d.state.left()))
 	}
 }
 
@@ -86,24 +92,24 @@ func (d *starter) start() {
 // there is none.
 func (d *starter) blocked(left int) *waiting {
 	switch {
-	case d.spec.Suspend:
+	case d.state.spec.Suspend:
 		return &waiting{tidekeeperv1.ReasonSuspended, "suspended: no drain begins"}
-	case d.failures()-d.status.ToleratedFailures >= max(1, d.spec.FailureLimit):
-		return &waiting{tidekeeperv1.ReasonFailureLimit, fmt.Sprintf("%d nodes have failed: no further drain begins until the spec is edited", d.failures()-d.status.ToleratedFailures)}
-	case d.status.RoundTime == nil:
+	case d.state.failures()-d.state.status.ToleratedFailures >= max(1, d.state.spec.FailureLimit):
+		return &waiting{tidekeeperv1.ReasonFailureLimit, fmt.Sprintf("%d nodes have failed: no further drain begins until the spec is edited", d.state.failures()-d.state.status.ToleratedFailures)}
+	case d.state.status.RoundTime == nil:
 		return &waiting{tidekeeperv1.ReasonScheduled, "the first round has not begun"}
 	case left == 0:
 		return nil
-	case d.Frozen != "":
-		d.wake(d.FrozenUntil)
-		return &waiting{tidekeeperv1.ReasonFrozen, d.Frozen}
+	case d.state.Frozen != "":
+		d.state.wake(d.state.FrozenUntil)
+		return &waiting{tidekeeperv1.ReasonFrozen, d.state.Frozen}
 	}
-	opens, ok := d.windows.OpensAt(d.Now)
+	opens, ok := d.windows.OpensAt(d.state.Now)
 	switch {
 	case !ok:
 		return &waiting{tidekeeperv1.ReasonWindowClosed, "no window will open"}
-	case opens.After(d.Now):
-		d.wake(opens)
+	case opens.After(d.state.Now):
+		d.state.wake(opens)
 		return &waiting{tidekeeperv1.ReasonWindowClosed, "the next window opens at " + opens.UTC().Format(time.RFC3339)}
 	}
 	return nil
@@ -111,8 +117,8 @@ func (d *starter) blocked(left int) *waiting {
 
 // isUnavailable reports whether a node counts towards the limits.
 func (d *starter) isUnavailable(name string) bool {
-	n, exists := d.Nodes[name]
-	p, begun := d.status.Nodes[name]
+	n, exists := d.state.Nodes[name]
+	p, begun := d.state.status.Nodes[name]
 	if begun && IsRunning(p) {
 		return true
 	}
@@ -128,12 +134,12 @@ func IsUnavailable(n Node) bool {
 // none.
 func (d *starter) earlierGroup(group int, left []string) string {
 	for _, name := range left {
-		if _, begun := d.status.Nodes[name]; !begun && d.Nodes[name].Group < group {
+		if _, begun := d.state.status.Nodes[name]; !begun && d.state.Nodes[name].Group < group {
 			return name
 		}
 	}
-	for _, name := range d.Selected {
-		if p, begun := d.status.Nodes[name]; begun && d.Nodes[name].Group < group && p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
+	for _, name := range d.state.Selected {
+		if p, begun := d.state.status.Nodes[name]; begun && d.state.Nodes[name].Group < group && p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
 			return name
 		}
 	}

@@ -5,6 +5,6 @@
 // many begin in each window, and when the round ends. It assumes that every node takes equally long.
 // The package uses no client, clock or logger.
 //
-//   - forecast.go: the input, the result, and the time that a node takes
-//   - simulation.go: the nodes, the limits, and the sequence of drains
+//	forecast.go    the input, the result, and the time that a node takes
+//	simulation.go  the nodes, the limits, and the sequence of drains
 package forecast

@@ -251,7 +251,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 					t.Fatalf("the running model (+) differs from the recount (-):\n%s", diff)
 				}
 				checkMemory(t, f, w)
-				checkLevels(t, f, w)
+				checkRoom(t, f, w)
 			},
 		})
 	})

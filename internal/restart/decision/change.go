@@ -342,9 +342,9 @@ func (t *changeTrigger) message() string {
 	case tidekeeperv1.ConfigMapsAndSecrets:
 		objects = "ConfigMaps and Secrets"
 	}
-	message := fmt.Sprintf("it is restarted when the %s that its pods use change", objects)
+	message := fmt.Sprintf("restarts when the %s used by its pods change", objects)
 	if next := t.state.status.NextChangeTime; next != nil {
-		message = fmt.Sprintf("the content of the %s that its pods use has changed, so that a restart is due at %s", objects, formatTime(next.Time))
+		message = fmt.Sprintf("the content of the %s used by its pods has changed, so a restart is due at %s", objects, formatTime(next.Time))
 		if next.Time.Equal(t.interval.ends()) {
 			message += fmt.Sprintf(", %s after the last one for a change", t.state.spec.GetMinInterval())
 		}

@@ -70,7 +70,7 @@ func TestGates(t *testing.T) {
 		},
 		{
 			"new pods would not start, as only the manager can know", makeInputs(withSpec(followsConfig), unhealthySince), but(map[int]string{
-				0: "Schedule open: the next tick is 2026-06-10T03:00:00Z; it is restarted when the ConfigMaps that its pods use change",
+				0: "Schedule open: the next tick is 2026-06-10T03:00:00Z; restarts when the ConfigMaps used by its pods change",
 				5: "Health closed (TargetUnhealthy): Secret db does not exist",
 			}),
 		},

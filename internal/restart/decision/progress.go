@@ -74,7 +74,7 @@ func (p *progress) targetLost(tick time.Time) Need {
 	case p.sent.Equal(tick):
 		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, deletedMeanwhile)
 	default:
-		p.ending.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted before it was known to be restarted")
+		p.ending.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted before the restart was confirmed")
 	}
 	return NeedNothing
 }

@@ -34,15 +34,15 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 			return nil
 		}
 		if ends := r.testbed.Operator.Ends(); len(ends) > 0 {
-			return fmt.Errorf("the operator ended (%s), though nothing was disturbed; its output ends with\n%s", ends[0], words.Indent(r.testbed.Operator.Output.Tail(10)))
+			return fmt.Errorf("the operator exited (%s) in a run without faults; its last output:\n%s", ends[0], words.Indent(r.testbed.Operator.Output.Tail(10)))
 		}
 		select {
 		case <-time.After(observe.Look):
 		case <-limit:
 			if len(r.settler.Watches()) == 0 {
-				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Limits.Settle, words.Indent(r.testbed.Operator.Output.Tail(10)))
+				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its last output:\n%s", r.Limits.Settle, words.Indent(r.testbed.Operator.Output.Tail(10)))
 			}
-			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Limits.Settle, r.settler.Restless(r.Limits.Settle), words.Indent(append(r.settler.LastWrites(5), r.settler.Advice()...)))
+			return fmt.Errorf("step %d did not become quiet within %s in a run without faults: %s\n%s", step, r.Limits.Settle, r.settler.Restless(r.Limits.Settle), words.Indent(append(r.settler.LastWrites(5), r.settler.Advice()...)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -74,7 +74,7 @@ func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	var waited *waitError
 	switch {
 	case errors.As(err, &waited) && r.fault == nil:
-		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
+		return fmt.Errorf("step %d: %w in a run without faults: the operator does not do what the workload waits for, or needs more time (timeout); its last output:\n%s",
 			r.settler.Step, err, words.Indent(r.testbed.Operator.Output.Tail(10)))
 	case errors.As(err, &waited):
 		r.failedStep(true, waited.Error())

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package room maintains running sums of the resources that are free for new pods, for each node
-// and each pool. [capacity.Cluster.Level] defines the same amounts for a single computation.
+// and each pool. [capacity.Members.Room] defines the same amounts for a single computation.
 //
 //	node.go     the free resources of a node
 //	pool.go     the sums of a pool, and its nodes that accept no new pods, by cause

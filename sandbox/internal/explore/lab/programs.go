@@ -41,7 +41,7 @@ func (p *Programs) End() {
 func (p *Programs) Ended() error {
 	for i, o := range p.running {
 		if ends := o.Ends(); len(ends) > 0 {
-			return fmt.Errorf("the program %q ended (%s), though nothing was disturbed; its output ends with\n%s", words.OneLine(p.commands[i]), ends[0], words.Indent(o.Output.Tail(10)))
+			return fmt.Errorf("the program %q exited (%s) in a run without faults; its last output:\n%s", words.OneLine(p.commands[i]), ends[0], words.Indent(o.Output.Tail(10)))
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func TestProgramsThatEndAreToldOf(t *testing.T) {
 	p := programsOf(t, t.TempDir(), "sleep 600", "echo no such flag; exit 3")
 	soon(t, "over", func() bool { return p.Ended() != nil })
 	err := p.Ended().Error()
-	for _, want := range []string{`the program "echo no such flag; exit 3" ended (exit status 3)`, "    no such flag\n"} {
+	for _, want := range []string{`the program "echo no such flag; exit 3" exited (exit status 3)`, "    no such flag\n"} {
 		if !strings.Contains(err, want) {
 			t.Errorf("%q is not in\n%s", want, err)
 		}

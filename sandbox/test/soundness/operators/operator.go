@@ -73,10 +73,9 @@ type operator struct {
 	cached cache.GenericLister
 	maps   listers.ConfigMapLister
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// known marks Things, by UID, about which an operator remembers something until its process
-	// exits.
+	// known is the set of UIDs of the Things that an operator remembers until its process exits.
 	known map[types.UID]bool
-	// given marks the Things, by UID, on which the operator has given up.
+	// given is the set of UIDs of the Things that the operator has given up on.
 	given map[types.UID]bool
 }
 

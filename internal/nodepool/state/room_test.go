@@ -25,10 +25,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// TestLevelsEqualTheCount checks that, after any changes to nodes and pods, the model's running
-// resource levels equal the levels that the kubectl plugin computes. Most nodes stay usable, and
+// TestRoomEqualsTheCount checks that, after any changes to nodes and pods, the model's running
+// room equals the room that the kubectl plugin computes. Most nodes stay usable, and
 // each change affects a single property.
-func TestLevelsEqualTheCount(t *testing.T) {
+func TestRoomEqualsTheCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := NewCluster()
 		w := &truth{map[string]*tidekeeperv1.NodePool{}, map[string]*corev1.Node{}, map[types.UID]*corev1.Pod{}}
@@ -129,24 +129,24 @@ func TestLevelsEqualTheCount(t *testing.T) {
 					setPool("some")
 				}
 			},
-			"": func(t *rapid.T) { checkLevels(t, f, w) },
+			"": func(t *rapid.T) { checkRoom(t, f, w) },
 		})
 	})
 }
 
-// checkLevels compares the model's running resource levels with the levels that the kubectl plugin
+// checkRoom compares the model's running room with the room that the kubectl plugin
 // computes from the current objects.
-func checkLevels(t *rapid.T, f *Cluster, w *truth) {
+func checkRoom(t *rapid.T, f *Cluster, w *truth) {
 	cluster := capacity.New(slices.Collect(maps.Values(w.nodes)), slices.Collect(maps.Values(w.pods)))
 	for name, p := range w.pools {
 		v, _ := f.Pool(name)
-		want := cluster.Members(sets.List(f.graph.pools[name].members)).Level(plan.Taints(p))
-		got := capacity.Level{
+		want := cluster.Members(sets.List(f.graph.pools[name].members)).Room(plan.Taints(p))
+		got := capacity.Room{
 			Nodes: v.Nodes, UsableNodes: v.UsableNodes, Allocatable: want.Allocatable, Requested: want.Requested,
 			Usable: v.Usable, Free: v.Free, Lost: v.Lost, DaemonSets: want.DaemonSets, EmptyNode: want.EmptyNode, LargestFits: v.LargestFits,
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("the level of pool %s (+) differs from the count (-):\n%s", name, diff)
+			t.Fatalf("the room of pool %s (+) differs from the count (-):\n%s", name, diff)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-func TestLevel(t *testing.T) {
+func TestRoom(t *testing.T) {
 	own := corev1.Taint{Key: "pool", Value: "x", Effect: corev1.TaintEffectNoSchedule}
 	nodes := []corev1.Node{}
 	names := []string{}
@@ -41,9 +41,9 @@ func TestLevel(t *testing.T) {
 		aPod("b", "ReplicaSet", "b", "n1", "cpu", "3", "memory", "1Gi"),
 		aPod("c", "ReplicaSet", "c", "n2", "cpu", "1", "memory", "1Gi"),
 	}
-	got := newCluster(nodes, pods).Members(append(names, "n0", "unknown")).Level([]corev1.Taint{own})
+	got := newCluster(nodes, pods).Members(append(names, "n0", "unknown")).Room([]corev1.Taint{own})
 	gone := list("cpu", "4", "memory", "8Gi", "pods", "2")
-	equal(t, "level", Level{
+	equal(t, "room", Room{
 		Nodes: 7, UsableNodes: 2,
 		Allocatable: list("cpu", "28", "memory", "56Gi", "pods", "14"),
 		Requested:   list("cpu", "5500m", "memory", "3Gi", "pods", "4"),

@@ -19,10 +19,10 @@ var Causes = []tidekeeperv1.LostCause{
 	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostOtherTaint, tidekeeperv1.LostPodLimitReached,
 }
 
-// Level describes the resources of a group of nodes, split into resources that new pods can use and
+// Room describes the resources of a group of nodes, split into resources that new pods can use and
 // resources that are lost to them. Allocatable is the sum of Usable and Lost. Free is the part of
 // Usable that is not requested. An overcommitted node counts as full.
-type Level struct {
+type Room struct {
 	Nodes       int `json:"nodes"`
 	UsableNodes int `json:"usableNodes"`
 
@@ -49,11 +49,11 @@ type Members struct {
 	nodes   []*node // sorted by name
 }
 
-// Level returns the resource level of the nodes. own lists the pool's own taints, which its pods
+// Room returns the room on the nodes. own lists the pool's own taints, which its pods
 // are assumed to tolerate.
-func (m *Members) Level(own []corev1.Taint) Level {
+func (m *Members) Room(own []corev1.Taint) Room {
 	a, offered := m.axes, m.offered()
-	l := Level{Nodes: len(m.nodes), Lost: []tidekeeperv1.Lost{}}
+	l := Room{Nodes: len(m.nodes), Lost: []tidekeeperv1.Lost{}}
 	allocatable, requested, usable, free, daemons := a.zero(), a.zero(), a.zero(), a.zero(), a.zero()
 	lost, count := map[tidekeeperv1.LostCause]vector{}, map[tidekeeperv1.LostCause]int32{}
 	open := &usableNodes{axes: a, offered: offered}

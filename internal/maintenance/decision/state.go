@@ -1,0 +1,113 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
+)
+
+// state is the state of a decision: its input, and the output so far. The parts of a decision share
+// it.
+type state struct {
+	Input
+	spec   *tidekeeperv1.NodeMaintenanceSpec
+	status *tidekeeperv1.NodeMaintenanceStatus
+	out    *Output
+}
+
+// waiting is a reason why no further drain begins.
+type waiting struct {
+	reason, message string
+}
+
+// failures returns the number of nodes of the round that have failed.
+func (s *state) failures() (count int32) {
+	for _, p := range s.status.Nodes {
+		if p.Phase == tidekeeperv1.NodeFailed {
+			count++
+		}
+	}
+	return count
+}
+
+// left lists the selected nodes whose drain has not begun in this round.
+func (s *state) left() (names []string) {
+	for _, name := range s.Selected {
+		if _, begun := s.status.Nodes[name]; !begun {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// wake sets the time of the next decision, unless it is already set to an earlier time.
+func (s *state) wake(at time.Time) {
+	if !at.IsZero() && (s.out.Wake.IsZero() || at.Before(s.out.Wake)) {
+		s.out.Wake = at
+	}
+}
+
+// running lists the nodes that are being maintained.
+func (s *state) running() (names []string) {
+	for name, p := range s.status.Nodes {
+		if p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// set writes the progress of a node.
+func (s *state) set(name string, p tidekeeperv1.NodeProgress) {
+	if s.status.Nodes == nil {
+		s.status.Nodes = map[string]tidekeeperv1.NodeProgress{}
+	}
+	p.Message = text.Cut(p.Message, maxMessage)
+	s.status.Nodes[name] = p
+}
+
+// enter moves a node to another phase.
+func (s *state) enter(p *tidekeeperv1.NodeProgress, phase tidekeeperv1.NodePhase, reason, message string) {
+	p.Phase, p.Since, p.HeldSince = phase, metav1.NewTime(s.Now.Truncate(time.Second)), nil
+	p.Reason, p.Message = reason, message
+}
+
+func (s *state) act(kind ActionKind, n Node) {
+	s.out.Actions = append(s.out.Actions, Action{kind, n.Name, n.UID})
+}
+
+func (s *state) report(node, reason, message string, warning bool) {
+	s.out.Events = append(s.out.Events, Event{Node: node, Reason: reason, Message: message, Warning: warning})
+}
+
+// drainsRun reports whether any node is being drained, is drained, or is waiting to become ready
+// again.
+func (s *state) drainsRun() bool {
+	for _, p := range s.status.Nodes {
+		if p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsRunning reports whether a node is being drained, is drained, is waiting to become ready again,
+// or has failed and is still cordoned.
+func IsRunning(p tidekeeperv1.NodeProgress) bool {
+	switch p.Phase {
+	case tidekeeperv1.NodeDraining, tidekeeperv1.NodeDrained, tidekeeperv1.NodeReturning:
+		return true
+	case tidekeeperv1.NodeFailed:
+		return p.Cordoned
+	default:
+		return false
+	}
+}
