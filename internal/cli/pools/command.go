@@ -13,6 +13,7 @@
 //	fit.go, fit_pod.go                  how many copies of a pod fit into each pool
 //	pending.go                          which pools could take the pending pods
 //	loss.go                             whether the pods of lost nodes fit on other nodes
+//	loss_sequence.go                    losses one after the other, cordons, and the surge of rollouts
 //	blockers.go, blockers_try.go        the pods that block draining a node
 //	plan.go, manifests.go,              the changes that applying a manifest would cause
 //	plan_print.go
