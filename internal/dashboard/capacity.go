@@ -36,6 +36,8 @@ type whatIf struct {
 	Lacks    string
 	Requests string
 	Fits     []fitRow
+	// NewNodes is set if a pool has a nodeTemplate.
+	NewNodes bool
 	AtMost   string
 	Losses   []lossRow
 	Sequence *sequence
@@ -145,6 +147,7 @@ func capacityPage(r *request) (*page, error) {
 			if fit.Copies == 0 {
 				row.Is = severityOfNone(&fit)
 			}
+			d.NewNodes = d.NewNodes || fit.NewNode != nil
 			uncertain = append(uncertain, fit.AtMost...)
 			d.Fits = append(d.Fits, row)
 		}

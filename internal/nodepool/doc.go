@@ -12,6 +12,7 @@
 //	            next, and the action for a pool's RuntimeClass
 //	state/      the in-memory model of all pools, nodes and pods, updated by informers;
 //	            load/ has the pods' requests on each node, room/ the free resources
+//	sample/     spec.nodeTemplate from sample nodes and objects
 //	preview/    the effects of a change of pools, for the kubectl plugin
 //
 // This package gathers the input for these decisions and carries them out:

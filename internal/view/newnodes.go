@@ -41,16 +41,51 @@ func (r *Room) NeedsDaemonSets() bool {
 	return slices.ContainsFunc(r.Pools, func(p PoolMembers) bool { return p.Spec.NodeTemplate != nil })
 }
 
+// extended is a cluster with a new node in a pool.
+type extended struct {
+	cluster *capacity.Cluster
+	node    []string
+}
+
+// extendedBy identifies an extended cluster of a Room.
+type extendedBy struct {
+	pool string
+	// others is true if the other nodes and pods of the cluster are in it, too.
+	others bool
+}
+
+// withNewNode returns the cluster with a new node in a pool. For pods without constraints between pods,
+// the node is alone in the cluster, which is built without regard to the cluster's size.
+func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) {
+	by := extendedBy{pool.Name, r.Cluster.IsConstrained(pod)}
+	if known, ok := r.extended[by]; ok {
+		return known, nil
+	}
+	of := *r
+	if !by.others {
+		of.Nodes, of.Pods = nil, nil
+	}
+	cluster, names, err := of.withNewNodes(pool, 1)
+	if err != nil {
+		return extended{}, err
+	}
+	if r.extended == nil {
+		r.extended = map[extendedBy]extended{}
+	}
+	r.extended[by] = extended{cluster, names}
+	return r.extended[by], nil
+}
+
 // onNewNodes returns the copies of a pod on new nodes of a pool, of which `now` fit on its present nodes.
 func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *capacity.Fit) *NewNodeFit {
 	if pool.Spec.NodeTemplate == nil {
 		return nil
 	}
-	cluster, names, err := r.withNewNodes(pool, 1)
+	with, err := r.withNewNode(pool, pod)
 	if err != nil {
 		return &NewNodeFit{Refused: err.Error()}
 	}
-	one := cluster.Members(names).Fit(pod)
+	one := with.cluster.Members(with.node).Fit(pod)
 	fit := &NewNodeFit{Copies: one.Copies, AtMost: one.AtMost}
 	if r.DaemonSets == nil {
 		fit.AtMost = append(slices.Clone(fit.AtMost), daemonSetsUnknown)
@@ -121,7 +156,7 @@ func (r *Room) AddNewNodes(pool string, count int) error {
 		r.Nodes, r.Pods = append(r.Nodes, node), append(r.Pods, capacity.DaemonSetPods(node, r.DaemonSets)...)
 		r.Pools[i].Members = append(r.Pools[i].Members, node.Name)
 	}
-	r.Cluster = capacity.New(r.Nodes, r.Pods)
+	r.Cluster, r.extended = capacity.New(r.Nodes, r.Pods), nil
 	return nil
 }
 

@@ -29,6 +29,9 @@ type Room struct {
 	// DaemonSets lists the DaemonSets of the cluster, for nodes that are added. It is nil if they are
 	// not known.
 	DaemonSets []*appsv1.DaemonSet
+
+	// extended caches the clusters with a new node.
+	extended map[extendedBy]extended
 }
 
 // PoolMembers holds a pool and the names of its nodes.

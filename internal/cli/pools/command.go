@@ -14,6 +14,7 @@
 //	pending.go                          which pools could take the pending pods
 //	loss.go                             whether the pods of lost nodes fit on other nodes
 //	loss_sequence.go                    losses one after the other, cordons, and the surge of rollouts
+//	template.go                         spec.nodeTemplate from sample nodes and objects
 //	blockers.go, blockers_try.go        the pods that block draining a node
 //	plan.go, manifests.go,              the changes that applying a manifest would cause
 //	plan_print.go
@@ -36,6 +37,6 @@ func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 // NodePools.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
-	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newBlockersCommand(e), newPendingCommand(e))
+	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newBlockersCommand(e), newPendingCommand(e), newTemplateCommand(e))
 	return cmd
 }

@@ -80,7 +80,7 @@ Nothing is reserved: pods scheduled in the meantime take room.`,
 	cmd.Flags().StringSliceVar(&o.more, "request", nil, "other resources that a copy requests, such as ephemeral-storage=10Gi")
 	cmd.Flags().StringVar(&o.like, "like", "", "the workload or pod to copy, such as deployment/web")
 	o.files.AddFlags(cmd.Flags())
-	cmd.Flags().Int64Var(&o.copies, "copies", 0, "show how many new nodes so many copies need, in pools with a spec.nodeTemplate")
+	cmd.Flags().Int64Var(&o.copies, "copies", 0, "show how many new nodes so many copies need in pools with a spec.nodeTemplate")
 	o.output.Shows([]view.PoolFit{}).AddTo(cmd)
 	return cmd
 }
@@ -170,6 +170,9 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if len(fits) == 0 {
 		o.Console.NothingFound("node pools", "", false)
 		return nil
+	}
+	if o.copies > 0 && !slices.ContainsFunc(fits, func(f view.PoolFit) bool { return f.NewNode != nil }) {
+		o.Console.Note("--copies counts new nodes, and none of these pools has a spec.nodeTemplate: kubectl tide pools node-template --help")
 	}
 	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.TextOfRequests(capacity.RequestsOf(pod))))
 	var uncertain []string

@@ -61,7 +61,7 @@ kubectl tide --help.`,
 	o.nodesOptions.addTo(cmd, "these nodes, all lost at the same time, instead of the worst node of each pool")
 	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
 	o.sequenceOptions.addTo(cmd)
-	cmd.Flags().StringToIntVar(&o.added, "new-nodes", nil, "so many nodes have been added before, as POOL=COUNT, by spec.nodeTemplate of the pool")
+	cmd.Flags().StringToIntVar(&o.added, "new-nodes", nil, "add so many nodes like spec.nodeTemplate first, as POOL=COUNT")
 	o.output.Shows([]view.PoolLoss{}).AddTo(cmd)
 	return cmd
 }
@@ -87,6 +87,9 @@ func (o *lossOptions) Run(ctx context.Context) error {
 	c, r, err := o.open(ctx)
 	if err != nil {
 		return err
+	}
+	if len(o.added) > 0 && r.DaemonSets == nil {
+		o.Console.Note("new nodes are without pods of DaemonSets, which you may not list: kubectl auth can-i list daemonsets.apps -A")
 	}
 	for _, pool := range slices.Sorted(maps.Keys(o.added)) {
 		if err := r.AddNewNodes(pool, o.added[pool]); err != nil {

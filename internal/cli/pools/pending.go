@@ -26,7 +26,8 @@ func newPendingCommand(e *cmdutil.Env) *cobra.Command {
 		Short: "Pending pods, and which pool could take them: now, on an empty node, or never",
 		Long: `pending groups the pods that the scheduler found no node for by their requests and
 constraints, and shows for each group and pool whether the pool could take them now, only on
-an empty node, only on a new node by spec.nodeTemplate of the pool, or never, and why. The groups add up to all pending pods of the cluster.
+an empty node, only on a new node like its spec.nodeTemplate, or never, and why. The groups
+add up to all pending pods of the cluster.
 
 A pod that fits now but stays pending waits for something that is not evaluated here,
 such as a volume: kubectl describe pod shows the scheduler's last message.`,

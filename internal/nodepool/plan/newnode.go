@@ -6,6 +6,7 @@ package plan
 import (
 	"errors"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,11 +16,11 @@ import (
 )
 
 // ErrNotSelected is returned for a template that describes a node which the pool does not select.
-var ErrNotSelected = errors.New("spec.nodeTemplate has not the labels of spec.selector")
+var ErrNotSelected = errors.New("spec.nodeTemplate lacks labels that spec.selector requires")
 
 // NewNode returns the ready node that spec.nodeTemplate of a pool describes, with the pool's own labels
-// and taints, and with the labels that the pool selects by, as far as there is only one choice. It
-// returns nil if the pool has no template.
+// and taints, and with the role label or the matchLabels by which the pool selects its nodes. Labels
+// that matchExpressions require must be in the template. It returns nil if the pool has no template.
 func NewNode(pool *tidekeeperv1.NodePool, name string) (*corev1.Node, error) {
 	t := pool.Spec.NodeTemplate
 	if t == nil {
@@ -41,6 +42,9 @@ func NewNode(pool *tidekeeperv1.NodePool, name string) (*corev1.Node, error) {
 	maps.Copy(n.Labels, plainMap(pool.Spec.Labels))
 	n.Labels[corev1.LabelHostname] = name
 	for _, taint := range t.Taints {
+		if slices.ContainsFunc(pool.Spec.Taints, func(own tidekeeperv1.Taint) bool { return own.Key == taint.Key && own.Effect == taint.Effect }) {
+			continue // The pool sets its own value.
+		}
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taint.Key, Value: string(taint.Value), Effect: taint.Effect})
 	}
 	for _, taint := range pool.Spec.Taints {

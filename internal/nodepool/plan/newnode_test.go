@@ -20,7 +20,7 @@ func TestNewNode(t *testing.T) {
 	template := &tidekeeperv1.NodeTemplate{
 		Allocatable: map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("4")},
 		Labels:      map[string]tidekeeperv1.LabelValue{"zone": "a"},
-		Taints:      []tidekeeperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}},
+		Taints:      []tidekeeperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}, {Key: "pool", Value: "old", Effect: corev1.TaintEffectNoExecute}},
 	}
 	selecting := func(key, value string) *tidekeeperv1.NodeSelector {
 		return &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{key: tidekeeperv1.LabelValue(value)}}
