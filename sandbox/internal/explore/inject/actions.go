@@ -79,16 +79,24 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 		return err
 	}
 	held := i.heldWrite()
+	// On a slow machine, the operator's watch may show an object before the recorder's watch does.
+	await(ctx, faults.Late, func() bool { return held == "" || i.Recorder.Knows(held) })
+	heard := false
 	for _, v := range i.Recorder.Objects() {
 		if i.base.Roots[v.Key()] || v.Key() == held {
 			if i.Rival.annotate(ctx, &v) {
 				i.Rival.annotated = append(i.Rival.annotated, v)
+				heard = heard || slices.Contains(i.base.Watched, v.Resource)
 			}
 		}
 	}
 	i.Rules.Remove(faults.FaultRule)
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
+	if heard {
+		// The events must have reached the proxy before it stops hiding them.
+		await(ctx, faults.Late, func() bool { return i.Rules.fired(faults.FreezeRule) })
+	}
 	// On a slow machine, it takes longer until the retries show whether the operator backs off.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
@@ -166,6 +174,13 @@ func (i *Injector) CutOff(ctx context.Context) error {
 	i.Notes.Add("connections last again")
 	i.Settler.Act()
 	return ctx.Err()
+}
+
+// await polls until is returns true, at most for the given time.
+func await(ctx context.Context, most time.Duration, is func() bool) {
+	for end := time.Now().Add(most); !is() && time.Now().Before(end) && ctx.Err() == nil; {
+		pass(ctx, observe.Look)
+	}
 }
 
 // pass waits for a duration, or until ctx is done.

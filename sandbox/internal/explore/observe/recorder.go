@@ -289,6 +289,12 @@ func (r *Recorder) Objects() []Version {
 	return objects
 }
 
+// Knows reports whether an object with the given key, as of [Version.Key], exists as far as its events
+// have arrived.
+func (r *Recorder) Knows(key string) bool {
+	return slices.ContainsFunc(r.Objects(), func(v Version) bool { return v.Key() == key })
+}
+
 // Count returns the number of existing objects.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
