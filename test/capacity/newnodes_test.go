@@ -120,9 +120,8 @@ func TestNewNodes(t *testing.T) {
 
 	// A node has room for three of 400m beside the DaemonSet. One is there.
 	w.needed(t, "web", 9, newNodes(2, 3, 3))
-	w.scaleTo(t, "web", 10)
-	w.placed(t, "web", 3, 7)
 	w.add(t, 3)
+	w.scaleTo(t, "web", 10)
 	w.placed(t, "web", 9, 1)
 	var groups []struct {
 		Workloads []string
@@ -184,7 +183,7 @@ metadata: {name: workers, annotations: {capacity.cluster-autoscaler.kubernetes.i
 	}{
 		{"", "error: write either names of nodes or -f FILE\n", 1, nil},
 		{machines, "error: write either names of nodes or -f FILE\n", 1, []string{"a", "-f", "-"}},
-		{"", "error: there is no Node \"none\"\n", 1, []string{"none"}},
+		{"", "error: there is no Node \"none\"\n", 3, []string{"none"}},
 		{"{apiVersion: v1, kind: Pod, metadata: {name: a}}", "error: Pod a: v1 does not describe nodes: write a Node, a MachineDeployment of Cluster API, or a NodePool and NodeClaims of Karpenter\n", 1, []string{"-f", "-"}},
 		{machines, "", 0, []string{"-f", "-"}},
 	} {
