@@ -90,7 +90,7 @@ func PodOf(requests corev1.ResourceList) *corev1.Pod {
 
 // Fit returns the number of copies of a pod that fit into each pool. If tolerant is set, the copies
 // tolerate the pool's taints, as pods with the pool's RuntimeClass do. If wanted is not 0, it also returns
-// how many nodes have to be added for so many copies.
+// the number of new nodes that the wanted number of copies needs.
 func (r *Room) Fit(pod *corev1.Pod, tolerant bool, wanted int64) []PoolFit {
 	fits := []PoolFit{}
 	for _, pool := range r.Pools {

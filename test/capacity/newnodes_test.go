@@ -33,7 +33,7 @@ type growing struct {
 	made int // number of nodes added so far
 }
 
-// add adds nodes until there are so many, each with a pod of the DaemonSet.
+// add adds nodes up to the given total, each with a pod of the DaemonSet.
 func (w *growing) add(t *testing.T, nodes int) {
 	t.Helper()
 	for ; len(w.nodes) < nodes; w.made++ {
@@ -70,7 +70,7 @@ func (w *growing) scaleTo(t *testing.T, name string, replicas int32) {
 	cluster.Change(t, d, func() { d.Spec.Replicas = &replicas })
 }
 
-// needed asks how many new nodes so many more copies of a Deployment need.
+// needed asks for the number of new nodes that `more` copies of a Deployment need.
 func (w *growing) needed(t *testing.T, name string, more int, want onNewNodes) {
 	t.Helper()
 	var fits []onNewNodes

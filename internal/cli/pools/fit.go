@@ -80,7 +80,7 @@ Nothing is reserved: pods scheduled in the meantime take room.`,
 	cmd.Flags().StringSliceVar(&o.more, "request", nil, "other resources that a copy requests, such as ephemeral-storage=10Gi")
 	cmd.Flags().StringVar(&o.like, "like", "", "the workload or pod to copy, such as deployment/web")
 	o.files.AddFlags(cmd.Flags())
-	cmd.Flags().Int64Var(&o.copies, "copies", 0, "show how many new nodes so many copies need in pools with a spec.nodeTemplate")
+	cmd.Flags().Int64Var(&o.copies, "copies", 0, "show how many new nodes this number of copies needs in pools with a spec.nodeTemplate")
 	o.output.Shows([]view.PoolFit{}).AddTo(cmd)
 	return cmd
 }

@@ -61,7 +61,7 @@ kubectl tide --help.`,
 	o.nodesOptions.addTo(cmd, "these nodes, all lost at the same time, instead of the worst node of each pool")
 	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
 	o.sequenceOptions.addTo(cmd)
-	cmd.Flags().StringToIntVar(&o.added, "new-nodes", nil, "add so many nodes like spec.nodeTemplate first, as POOL=COUNT")
+	cmd.Flags().StringToIntVar(&o.added, "new-nodes", nil, "first add nodes like spec.nodeTemplate, as POOL=COUNT")
 	o.output.Shows([]view.PoolLoss{}).AddTo(cmd)
 	return cmd
 }
