@@ -190,9 +190,9 @@ func (o *DataOutput) Print(out io.Writer, value any) (bool, error) {
 }
 
 // PrintDetails prints the details of the named objects. As JSON or YAML, it prints a list, or the
-// details of a single object by themselves, and returns true. Otherwise it calls `print` for each
+// details of a single object by themselves, and returns true. Otherwise it calls `show` for each
 // object, and separates the objects by an empty line.
-func PrintDetails[T any](o *DataOutput, out io.Writer, details []T, print func(T) error) (bool, error) {
+func PrintDetails[T any](o *DataOutput, out io.Writer, details []T, show func(T) error) (bool, error) {
 	var data any = details
 	if len(details) == 1 {
 		data = details[0]
@@ -204,7 +204,7 @@ func PrintDetails[T any](o *DataOutput, out io.Writer, details []T, print func(T
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		if err := print(detail); err != nil {
+		if err := show(detail); err != nil {
 			return false, err
 		}
 	}
