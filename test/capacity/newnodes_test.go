@@ -6,7 +6,6 @@ package capacity
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -123,14 +122,8 @@ func TestNewNodes(t *testing.T) {
 	w.add(t, 3)
 	w.scaleTo(t, "web", 10)
 	w.placed(t, "web", 9, 1)
-	var groups []struct {
-		Workloads []string
-		Pools     []struct{ Pool, Answer string }
-	}
-	answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
-	if len(groups) != 1 || len(groups[0].Pools) != 1 || groups[0].Pools[0].Answer != "FitsAnEmptyNode" {
-		t.Errorf("a node of today without other pods would do: %+v", groups)
-	}
+	// A node of today without other pods would do.
+	w.pendingIs(t, "FitsAnEmptyNode")
 	w.add(t, 4)
 	w.placed(t, "web", 10, 0)
 
@@ -140,10 +133,6 @@ func TestNewNodes(t *testing.T) {
 	w.placed(t, "single", 4, 2)
 	w.add(t, 5)
 	w.placed(t, "single", 5, 1)
-	answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
-	if len(groups) != 1 || groups[0].Pools[0].Answer != "FitsANewNode" {
-		t.Errorf("each node has one: %+v, want a place on a new node", groups)
-	}
 	w.add(t, 6)
 	w.placed(t, "single", 6, 0)
 
@@ -164,8 +153,32 @@ func TestNewNodes(t *testing.T) {
 	w.add(t, 6)
 	w.placed(t, "web", 18, 0)
 	w.placed(t, "single", 6, 0)
-	if slices.ContainsFunc(w.podsOf(t), func(p corev1.Pod) bool { return p.Spec.NodeName == "grows-0" }) {
-		t.Error("pods are on the node that is lost")
+
+	// No node of today is large enough for a pod of 3 CPUs, and a new one is.
+	if out, err := cluster.Kubectl(`{"spec":{"nodeTemplate":{"allocatable":{"cpu":"4"}}}}`, "patch", "nodepool", w.name, "--type=merge", "--patch-file=/dev/stdin"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	big := framework.Deployment("big", 1, spec("3"))
+	big.Namespace = w.name
+	cluster.Apply(t, big)
+	w.placed(t, "big", 0, 1)
+	w.pendingIs(t, "FitsANewNode")
+	n := framework.Node("grows-big")
+	n.Labels = map[string]string{worldLabel: w.name, corev1.LabelHostname: n.Name}
+	n.Status.Allocatable = list("cpu", "4", "memory", "4Gi", "pods", "100")
+	w.addNode(t, n)
+	w.placed(t, "big", 1, 0)
+}
+
+// pendingIs checks the answer of pools pending about the only group of pending pods.
+func (w *growing) pendingIs(t *testing.T, want string) {
+	t.Helper()
+	var groups []struct {
+		Pools []struct{ Pool, Answer string }
+	}
+	answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
+	if len(groups) != 1 || len(groups[0].Pools) != 1 || groups[0].Pools[0].Answer != want {
+		t.Errorf("pending pods: %+v, want %s", groups, want)
 	}
 }
 
