@@ -58,7 +58,8 @@ func TestReleaseIsPinned(t *testing.T) {
 // TestReleaseRequiresSuites checks that the release and nightly workflows fail if a suite that a
 // machine may skip, such as "page", or one of its tests is skipped because the machine lacks
 // something. It also checks that the releases need the real node tests, that the nightly fault job
-// runs all shards, and that soundness is measured each night, idle and beside busy processes.
+// runs all shards, that explore runs for hours each night, and that soundness is measured each
+// night, idle and beside busy processes.
 func TestReleaseRequiresSuites(t *testing.T) {
 	release, nightly := read(t, ".github", "workflows", "release.yaml"), read(t, ".github", "workflows", "nightly.yaml")
 	sandbox := read(t, ".github", "workflows", "release-sandbox.yaml")
@@ -76,6 +77,9 @@ func TestReleaseRequiresSuites(t *testing.T) {
 	}
 	if !strings.Contains(nightly, "part: [1, 2, 3, 4, 5, 6, 7, 8]\n") || !strings.Contains(nightly, `SHARD="$PART/8"`) {
 		t.Error("the parts of the nightly faults are not all of them")
+	}
+	if !strings.Contains(nightly, "make bench-hours ") {
+		t.Error("the nightly workflow does not run explore for hours")
 	}
 	if !strings.Contains(nightly, `make bench-soundness BUSY="$BUSY"`) || !strings.Contains(nightly, `busy: ["", "8"]`) {
 		t.Error("the nightly workflow does not measure soundness")
