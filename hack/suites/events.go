@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,12 +55,19 @@ type book struct {
 	paused map[test]bool
 	// ended lists the results of top-level tests and packages.
 	ended []result
+	// lacking maps suites to the tests and packages that this machine lacks something for, with the
+	// reason of each.
+	lacking map[string][]string
 	// suites lists the results of entire suites.
 	suites []result
 }
 
+// lack matches the message of a test or package that is skipped for something that the machine
+// lacks.
+var lack = regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+: )?SKIPPED: `)
+
 func newBook(out io.Writer) *book {
-	return &book{out: out, now: time.Now, outputs: map[test]*strings.Builder{}, running: map[test]time.Time{}, paused: map[test]bool{}}
+	return &book{out: out, now: time.Now, outputs: map[test]*strings.Builder{}, running: map[test]time.Time{}, paused: map[test]bool{}, lacking: map[string][]string{}}
 }
 
 // read processes a suite's output until the suite ends. It prints the output of packages and of
@@ -135,6 +144,9 @@ func (b *book) end(key test, e event) {
 			fmt.Fprint(b.out, output)
 		}
 	}
+	if skipped := e.Action == "skip" || e.Action == "pass" && key.name == ""; skipped && lack.MatchString(output) {
+		b.lacking[key.suite] = append(b.lacking[key.suite], fmt.Sprintf("%s: %s", key, reason(output)))
+	}
 	// Add a subtest's failure to the output of its top-level test.
 	if top, _, part := strings.Cut(key.name, "/"); part {
 		if e.Action == "fail" {
@@ -179,6 +191,25 @@ func (b *book) close(suite string) {
 			b.ended = append(b.ended, result{test: key, action: "fail", output: output + "its tests did not end\n"})
 		}
 	}
+}
+
+// skipped returns the tests and packages of a suite that this machine lacks something for, and
+// reports whether the suite has skipped tests and ran none.
+func (b *book) skipped(suite string) (lacking []string, all bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lacking = slices.Clone(b.lacking[suite])
+	all = len(lacking) > 0
+	for _, r := range b.ended {
+		if r.suite != suite || r.name == "" {
+			continue
+		}
+		if r.action != "skip" {
+			return lacking, false
+		}
+		all = true
+	}
+	return lacking, all
 }
 
 // suiteEnded records the result of an entire suite.

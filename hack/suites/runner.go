@@ -24,7 +24,7 @@ type runner struct {
 	// flags are added to the flags of go test.
 	flags []string
 	// required lists the names of suites that must not be skipped: they fail if this machine cannot
-	// run them.
+	// run them, or lacks something for one of their tests.
 	required []string
 	screen   *screen
 	book     *book
@@ -157,11 +157,19 @@ func (r *runner) runSuite(ctx context.Context, s suite) {
 	_ = out.Close() // never fails
 	failed = cmp.Or(failed, <-done)
 	action, why := "pass", ""
-	if failed != nil {
+	lacking, all := r.book.skipped(s.name)
+	switch required := slices.Contains(r.required, s.name); {
+	case failed != nil:
 		action = "fail"
 		if !r.book.hasFailure(s.name) {
 			why = failed.Error() // The failure of a test already explains the exit status.
 		}
+	case required && len(lacking) > 0:
+		action, why = "fail", "it is required, but this was skipped: "+strings.Join(lacking, "; ")
+	case required && all:
+		action, why = "fail", "it is required, but all of its tests were skipped"
+	case all:
+		action, why = "skip", "each of its tests was skipped"
 	}
 	r.book.suiteEnded(s.name, action, time.Since(start).Seconds(), why)
 }

@@ -25,6 +25,14 @@ func shell(name, script string) suite {
 	return suite{name: name, command: []string{"sh", "-c", script + `; echo '{"Action":"pass","Package":"p","Test":"Test` + name + `"}'`}}
 }
 
+// skipping returns a suite that skips a test for the given reason, and then runs a shell script.
+func skipping(name, test, reason, script string) suite {
+	return suite{name: name, command: []string{"sh", "-c", `
+		echo '{"Action":"output","Package":"p","Test":"` + test + `","Output":"    a_test.go:5: ` + reason + `"}'
+		echo '{"Action":"skip","Package":"p","Test":"` + test + `"}'
+		` + script}}
+}
+
 func newTestRunner(t *testing.T) *runner {
 	t.Helper()
 	r := &runner{root: t.TempDir(), jobs: 2, screen: &screen{out: io.Discard}}
@@ -38,9 +46,10 @@ func newTestRunner(t *testing.T) *runner {
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	r := newTestRunner(t)
-	r.required = []string{"required"}
+	r.required = []string{"required", "must", "must-part", "must-package", "must-run", "must-most"}
 	with := func(s suite, change func(*suite)) suite { change(&s); return s }
 	missing := func() string { return "there is no browser" }
+	const passes = `echo '{"Action":"pass","Package":"p","Test":"TestOther"}'`
 	s := r.run(t.Context(), []suite{
 		shell("plain", "true"),
 		with(shell("needs", "grep -q once made"), func(s *suite) { s.needs = []string{"tool"} }),
@@ -49,6 +58,15 @@ func TestRunner(t *testing.T) {
 		with(shell("skipped", "true"), func(s *suite) { s.requires = missing }),
 		with(shell("required", "true"), func(s *suite) { s.requires = missing }),
 		{name: "exits", command: []string{"sh", "-c", "exit 3"}},
+		skipping("none", "TestNode", "SKIPPED: no root", "true"),
+		skipping("most", "TestNode", "SKIPPED: no root", passes),
+		skipping("must", "TestNode", "SKIPPED: no root", passes),
+		skipping("must-part", "TestNode/part", "SKIPPED: no root", passes),
+		{name: "must-package", command: []string{"sh", "-c", `
+			echo '{"Action":"output","Package":"p","Output":"SKIPPED: no browser"}'
+			echo '{"Action":"pass","Package":"p"}'`}},
+		skipping("must-run", "TestLong", "only with TEST_ALL=1", "true"),
+		skipping("must-most", "TestLong", "only with TEST_ALL=1, or it is SKIPPED: too long", passes),
 	})
 	var got []string
 	for _, r := range s.suites {
@@ -56,7 +74,12 @@ func TestRunner(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"broken fail make broken: exit status 2", "exits fail exit status 3", "needs pass ", "plain pass ",
+		"broken fail make broken: exit status 2", "exits fail exit status 3", "most pass ",
+		"must fail it is required, but this was skipped: p TestNode: no root", "must-most pass ",
+		"must-package fail it is required, but this was skipped: p: no browser",
+		"must-part fail it is required, but this was skipped: p TestNode/part: no root",
+		"must-run fail it is required, but all of its tests were skipped",
+		"needs pass ", "none skip each of its tests was skipped", "plain pass ",
 		"required fail it is required, but there is no browser", "skipped skip there is no browser", "too pass ",
 	}
 	if !slices.Equal(got, want) {
@@ -66,12 +89,15 @@ func TestRunner(t *testing.T) {
 	if err != nil || string(made) != "once\n" {
 		t.Errorf("what two suites need was built %q times, %v", made, err)
 	}
-	if len(s.passed) != 3 || s.ok() {
+	if len(s.passed) != 7 || s.ok() {
 		t.Errorf("%d tests passed, ok: %t", len(s.passed), s.ok())
 	}
 	var end strings.Builder
 	s.write(&end)
-	for _, line := range []string{"SKIPPED:\n  all of skipped: there is no browser\n", "  broken: make broken: exit status 2\n", "\n3 passed, 3 failed, 0 skipped\n"} {
+	for _, line := range []string{
+		"SKIPPED  none\n", "SKIPPED:\n  all of none: each of its tests was skipped\n  all of skipped: there is no browser\n",
+		"  broken: make broken: exit status 2\n", "\n7 passed, 7 failed, ",
+	} {
 		if !strings.Contains(end.String(), line) {
 			t.Errorf("the end lacks %q:\n%s", line, end.String())
 		}

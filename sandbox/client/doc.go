@@ -4,7 +4,7 @@
 // Package client runs sandboxes from Go, for the tests of an operator or for a program that needs a
 // control plane temporarily. The package is a separate module that requires only the standard
 // library, so it can be imported next to any version of client-go. It runs on Linux, as sandboxes
-// do, and compiles on other systems, where Up returns an error that wraps errors.ErrUnsupported.
+// do, and compiles on macOS, where Up returns an error that wraps errors.ErrUnsupported.
 //
 //	func TestShop(t *testing.T) {
 //		s := client.Shared(t, client.Options{Nodes: 3, Install: client.Install{Paths: []string{"config/crd"}}})

@@ -124,6 +124,37 @@ func TestAction(t *testing.T) {
 	}
 }
 
+// TestActionUserNamespaces checks that the action permits user namespaces only if it is asked to,
+// and only if the kernel forbids them.
+func TestActionUserNamespaces(t *testing.T) {
+	const setting = "kernel.apparmor_restrict_unprivileged_userns"
+	for _, tt := range []struct {
+		allow, kernel string // kernel is the kernel's setting, or "" if it has none
+		asked         string // the arguments of sudo
+	}{
+		{"true", "1", "sysctl -w " + setting + "=0\n"},
+		{"true", "0", ""},
+		{"true", "", ""},
+		{"false", "1", ""},
+	} {
+		t.Run("asked "+tt.allow+", kernel "+tt.kernel, func(t *testing.T) {
+			r := newRunner(t, map[string]string{"inputs.version": "v0.1.0", "inputs.checksum": strings.Repeat("0", 64), "inputs.url": "", "inputs.user-namespaces": tt.allow})
+			r.known["steps.cache.outputs.cache-hit"] = "true"
+			if err := errors.Join(os.Mkdir(r.program(), 0o700), os.Symlink(binary, filepath.Join(r.program(), "sandbox"))); err != nil {
+				t.Fatal(err)
+			}
+			r.fake(t, "sudo", "echo \"$@\" >>"+r.dir+"/asked\n")
+			r.fake(t, "cat", "[ \"$*\" = /proc/sys/"+strings.ReplaceAll(setting, ".", "/")+" ] && [ -n \""+tt.kernel+"\" ] && echo "+tt.kernel+"\n")
+			if failed := r.play(t, readAction(t)); failed != "" {
+				t.Fatal(failed)
+			}
+			if asked, _ := os.ReadFile(filepath.Join(r.dir, "asked")); string(asked) != tt.asked {
+				t.Errorf("sudo was called with %q, want %q", asked, tt.asked)
+			}
+		})
+	}
+}
+
 // runner runs the steps of an action in a temporary directory.
 type runner struct {
 	dir, tools string
@@ -148,11 +179,16 @@ func newRunner(t *testing.T, inputs map[string]string) *runner {
 	}
 	// Put a fake make into the PATH that only links to the existing program, because the real build
 	// takes minutes.
-	script := "#!/bin/sh\necho \"$@\" >>" + r.dir + "/made\nmkdir -p " + r.program() + " && ln -sf " + binary + " " + r.program() + "/sandbox\n"
-	if err := os.WriteFile(filepath.Join(r.tools, "make"), []byte(script), 0o700); err != nil { //nolint:gosec // A program.
+	r.fake(t, "make", "echo \"$@\" >>"+r.dir+"/made\nmkdir -p "+r.program()+" && ln -sf "+binary+" "+r.program()+"/sandbox\n")
+	return r
+}
+
+// fake puts a shell script with the given name into the PATH of the steps.
+func (r *runner) fake(t *testing.T, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(r.tools, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // A program.
 		t.Fatal(err)
 	}
-	return r
 }
 
 // program returns the directory in which the action installs the program.

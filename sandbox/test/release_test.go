@@ -31,7 +31,7 @@ func releases(t *testing.T) []string {
 func TestKubernetesRelease(t *testing.T) {
 	built := releases(t)
 	if len(built) == 0 {
-		t.Skip("SKIPPED: no other release of Kubernetes is built: make build-kubernetes KUBERNETES=1.34")
+		t.Skip("no other release of Kubernetes is built: make build-kubernetes KUBERNETES=1.34")
 	}
 	for _, release := range built {
 		t.Run(release, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestKubernetesReleaseCompiledIn(t *testing.T) {
 		t.Fatalf("--version prints %q", version)
 	}
 	if slices.Contains(releases(t), release[1]) {
-		t.Skipf("SKIPPED: Kubernetes %s is also a program of its own here", release[1])
+		t.Skipf("Kubernetes %s is also a program of its own here", release[1])
 	}
 	s := start(t, "--nodes=0", "--kubernetes="+release[1])
 	if info := serverVersion(t, s); info.Major+"."+info.Minor != release[1] {

@@ -66,7 +66,7 @@ func needsRun(t *testing.T) {
 func needsNamespaces(t *testing.T, attributes *syscall.SysProcAttr) {
 	t.Helper()
 	if err := startIn(attributes); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
-		t.Skipf("this machine does not permit the namespaces that a program in the cluster needs: %v", err)
+		t.Skipf("SKIPPED: this machine does not permit the namespaces that a program in the cluster needs: %v", err)
 	}
 }
 

@@ -56,23 +56,30 @@ func TestReleaseIsPinned(t *testing.T) {
 }
 
 // TestReleaseRequiresSuites checks that the release and nightly workflows fail if a suite that a
-// machine may skip, such as "page", is skipped. It also checks that a release needs the real node
-// tests, that the nightly fault job runs all shards, and that soundness is measured each night, idle
-// and beside busy processes.
+// machine may skip, such as "page", or one of its tests is skipped because the machine lacks
+// something. It also checks that the releases need the real node tests, that the nightly fault job
+// runs all shards, that explore runs for hours each night, and that soundness is measured each
+// night, idle and beside busy processes.
 func TestReleaseRequiresSuites(t *testing.T) {
 	release, nightly := read(t, ".github", "workflows", "release.yaml"), read(t, ".github", "workflows", "nightly.yaml")
-	for _, suite := range []string{"page", "node"} {
+	sandbox := read(t, ".github", "workflows", "release-sandbox.yaml")
+	for _, suites := range []string{"page,sandbox", "node"} {
 		for name, workflow := range map[string]string{"release": release, "nightly": nightly} {
-			if !strings.Contains(workflow, "REQUIRE_SUITES: "+suite+"\n") {
-				t.Errorf("%s.yaml does not require the suite %s", name, suite)
+			if !strings.Contains(workflow, "REQUIRE_SUITES: "+suites+"\n") {
+				t.Errorf("%s.yaml does not require %s", name, suites)
 			}
 		}
 	}
-	if !strings.Contains(release, "needs: [check, node]\n") {
-		t.Error("a release is published without the tests of real nodes")
+	for name, workflow := range map[string]string{"release": release, "release-sandbox": sandbox} {
+		if !strings.Contains(workflow, "needs: [check, node]\n") || !strings.Contains(workflow, "make suite SUITE=node\n      env:\n        REQUIRE_SUITES: node\n") {
+			t.Errorf("%s.yaml publishes without the tests of real nodes", name)
+		}
 	}
 	if !strings.Contains(nightly, "part: [1, 2, 3, 4, 5, 6, 7, 8]\n") || !strings.Contains(nightly, `SHARD="$PART/8"`) {
 		t.Error("the parts of the nightly faults are not all of them")
+	}
+	if !strings.Contains(nightly, "make bench-hours ") {
+		t.Error("the nightly workflow does not run explore for hours")
 	}
 	if !strings.Contains(nightly, `make bench-soundness BUSY="$BUSY"`) || !strings.Contains(nightly, `busy: ["", "8"]`) {
 		t.Error("the nightly workflow does not measure soundness")

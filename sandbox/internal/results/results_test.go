@@ -284,6 +284,12 @@ func TestReports(t *testing.T) {
 		Played:   []Played{{ID: "a", Name: "A"}, {ID: "b", Name: "B", Error: "why\nand more"}, {ID: "c", Name: "C", Outcome: NotReached}, {ID: "d", Name: "<D>", Outcome: "fine"}},
 		Findings: []*wrong{find("a", "lost", 1, 1), find("d", "odd", 1, 0)}, Took: 3 * time.Second,
 	}
+	r.Findings[1].Tries, r.Findings[1].Second = 1, "it came to rest"
+	text := func(file string, r *Result[*wrong]) error {
+		var report bytes.Buffer
+		tool.findings(&report, r, "results")
+		return os.WriteFile(file, report.Bytes(), 0o600)
+	}
 	dir := t.TempDir()
 	for file, tc := range map[string]struct {
 		write func(string, *Result[*wrong]) error
@@ -294,8 +300,9 @@ func TestReports(t *testing.T) {
 			`<error message="why">`, `<skipped message="not reached">`, `<testcase name="&lt;D&gt;" classname="try" time="0"></testcase>`,
 		}},
 		"report.html": {tool.HTML, []string{
-			"<title>sandbox try: 1 found</title>", `<p class="what">lost</p>`, "4 cases played", "<td>update</td>", "Found once, and not again", "<code>&lt;D&gt;</code></td><td>fine</td>",
+			"<title>sandbox try: 1 found</title>", `<p class="what">lost</p>`, "4 cases played", "<td>update</td>", "Found once, and not again", "<li>odd!: in d; the second time: it came to rest</li>", "<code>&lt;D&gt;</code></td><td>fine</td>",
 		}},
+		"report.txt": {text, []string{"Found once and not when it was played again (it came to rest), so it may be chance: odd!\n  in d\n"}},
 	} {
 		path := filepath.Join(dir, file)
 		if err := tc.write(path, r); err != nil {

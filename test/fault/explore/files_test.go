@@ -4,8 +4,10 @@
 package explore
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -23,5 +25,19 @@ func TestEachFileIsPlayed(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(files, want) {
 		t.Errorf("the files are %q, want %q", files, want)
+	}
+}
+
+// TestPageNamesEachWorkload checks that both tables of reliability.md have a row for each workload:
+// what happens, and what was played.
+func TestPageNamesEachWorkload(t *testing.T) {
+	page, err := os.ReadFile("../reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range workloads {
+		if rows := strings.Count(string(page), "\n| `"+w.name+"` |"); rows != 2 {
+			t.Errorf("the page has %d rows for the workload %s, want 2", rows, w.name)
+		}
 	}
 }

@@ -66,6 +66,21 @@ func TestEachFieldIsEdited(t *testing.T) {
 	}
 }
 
+// TestPageNamesEachObject checks that the table of bad specs in reliability.md names each object.
+func TestPageNamesEachObject(t *testing.T) {
+	page, err := os.ReadFile("../reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| kind | objects |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, o := range objects {
+		if !strings.Contains(table, "`"+o.name+"`") {
+			t.Errorf("the page does not name the object %s", o.name)
+		}
+	}
+}
+
 // collect adds the paths of a value's fields to `fields`; list items have the path element [].
 func collect(fields map[string]bool, at string, value any) {
 	fields[at] = true
