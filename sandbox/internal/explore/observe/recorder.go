@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Version is an observed state of an object, or the object's deletion.
@@ -387,16 +386,3 @@ func (r *Recorder) Resource(named string) (schema.GroupVersionResource, error) {
 
 // Look is the interval for polling the state of the cluster or the operator.
 const Look = 50 * time.Millisecond
-
-// Whole stands for all fields of a created or deleted object.
-const Whole = "*"
-
-// Edits returns the changed paths outside of metadata and status. It returns Whole if the object is
-// created or deleted, or if its deletion begins.
-func (v *Version) Edits() []string {
-	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
-		return []string{Whole}
-	}
-	skip := func(path string) bool { return path == "metadata" || path == "status" }
-	return state.Flatten(v.Old.Object, skip).Differ(state.Flatten(v.Object.Object, skip))
-}
