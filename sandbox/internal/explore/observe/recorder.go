@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Version is an observed state of an object, or the object's deletion.

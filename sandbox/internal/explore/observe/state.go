@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -234,4 +235,17 @@ func (a Names) WhyIgnored(resource, path string) (what, why string) {
 		return "metadata of all objects", "UIDs, times, versions, generations and names are others in each run"
 	}
 	return "fields of " + resource, "the control plane sets them, or they are others in each run"
+}
+
+// Whole stands for all fields of a created or deleted object.
+const Whole = "*"
+
+// Edits returns the changed paths outside of metadata and status. It returns Whole if the object is
+// created or deleted, or if its deletion begins.
+func (v *Version) Edits() []string {
+	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
+		return []string{Whole}
+	}
+	skip := func(path string) bool { return path == "metadata" || path == "status" }
+	return state.Flatten(v.Old.Object, skip).Differ(state.Flatten(v.Object.Object, skip))
 }
