@@ -135,7 +135,7 @@ func TestExploreWithoutMistakes(t *testing.T) {
 	if strings.Count(r.stderr, ": ok\n") < 10 {
 		t.Errorf("too little was played:\n%s", r.stderr)
 	}
-	for _, text := range []string{"What this result means:", " took effect, and were judged\n", "    configmaps: ", "    secrets: ", "the control plane's own", "explore wrote them"} {
+	for _, text := range []string{"What this result means:", " took effect, and were judged\n", "    configmaps: ", "    secrets: ", "the control plane's own"} {
 		if !strings.Contains(r.stdout, text) {
 			t.Errorf("the report lacks %q:\n%s", text, r.stdout)
 		}
