@@ -159,10 +159,11 @@ func TestLostEvents_Maintenance(t *testing.T) {
 	proxy.Add(t, "rules: [{name: lost, match: {resources: [nodemaintenances.tidekeeper.dev]}, events: {types: [MODIFIED]}, fault: {kind: DropEvent}}]")
 	cluster.Change(t, m, func() { m.Spec.Suspend = true })
 	proxy.AwaitFired(t, "lost", 1)
-	proxy.Add(t, `rules: [{name: expired, match: {verbs: [watch], resources: [nodemaintenances.tidekeeper.dev]}, count: {times: 1}, fault: {kind: Error, code: 410, reason: Expired}}]`)
+	proxy.Add(t, `rules: [{name: expired, match: {verbs: [watch], resources: [nodemaintenances.tidekeeper.dev]}, count: {times: 2}, fault: {kind: Error, code: 410, reason: Expired}}]`)
 	proxy.Remove(t, "lost")
 	proxy.Cut(t, "match: {resources: [nodemaintenances.tidekeeper.dev]}")
-	proxy.AwaitFired(t, "expired", 1)
+	// The first error ends the watch, the second one the list by a watch, so that a list follows.
+	proxy.AwaitFired(t, "expired", 2)
 	eventuallyMaintained(t, m, "is held back", func(m *tidekeeperv1.NodeMaintenance) error {
 		return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff(tidekeeperv1.ReasonSuspended, m.Status.Nodes[on].Reason))
 	})

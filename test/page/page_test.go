@@ -15,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -233,8 +235,16 @@ func press(ctx context.Context, t *testing.T, keys string) {
 
 // complaints collects a tab's exceptions, log entries and requests.
 type complaints struct {
+	mu       sync.Mutex
 	lines    []string
 	requests []string
+}
+
+// soFar returns the exceptions and log entries, and the requests, that have been collected so far.
+func (c *complaints) soFar() (lines, requests []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.lines), slices.Clone(c.requests)
 }
 
 // listen starts to collect a tab's exceptions, log entries and requests.
@@ -242,6 +252,8 @@ func listen(ctx context.Context, t *testing.T) *complaints {
 	t.Helper()
 	c := &complaints{}
 	err := chromedp.Listen(ctx, func(event any) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
 			c.lines = append(c.lines, fmt.Sprint("exception: ", e.ExceptionDetails.Text, " ", e.ExceptionDetails.URL))

@@ -21,6 +21,7 @@ metadata:
   annotations: {%[4]s}
 spec:
   replicas: %[2]d
+  progressDeadlineSeconds: %[7]d
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}, annotations: {%[5]s}}
@@ -75,10 +76,11 @@ func buildWorld(t *testing.T) {
 	var manifests strings.Builder
 	manifests.WriteString("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
 	for _, name := range []string{"api", "cart", "mail", "search", "web"} {
-		fmt.Fprintf(&manifests, deployment, name, 4, "worker", nightly, "", "1500m")
+		fmt.Fprintf(&manifests, deployment, name, 4, "worker", nightly, "", "1500m", 600)
 	}
-	fmt.Fprintf(&manifests, deployment, "train", 3, "gpu", "", "", "7")
-	fmt.Fprintf(&manifests, deployment, "broken", 2, "worker", often, "sandbox.tidekeeper.dev/behavior: never-ready", "100m")
+	fmt.Fprintf(&manifests, deployment, "train", 3, "gpu", "", "", "7", 600)
+	// A forecast expects the restarts of a Deployment to be missed once its rollout has failed.
+	fmt.Fprintf(&manifests, deployment, "broken", 2, "worker", often, "sandbox.tidekeeper.dev/behavior: never-ready", "100m", 5)
 	kubectl(t, manifests.String(), "apply", "-f", "-")
 	kubectl(t, "", "cordon", "node-3")
 	kubectl(t, "", "wait", "-n", "shop", "deployment/web", "--for=condition=Available", framework.LongTimeout)
