@@ -6,6 +6,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +168,12 @@ func TestLostEvents_Maintenance(t *testing.T) {
 	eventuallyMaintained(t, m, "is held back", func(m *tidekeeperv1.NodeMaintenance) error {
 		return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff(tidekeeperv1.ReasonSuspended, m.Status.Nodes[on].Reason))
 	})
-	awaitLooks(t, audit, on, 0) // Reads the log up to here.
+	framework.Eventually(t, "the NodeMaintenances are listed again", func() error {
+		if !slices.ContainsFunc(audit.Requests(t), func(r framework.Request) bool { return r.Verb == "list" && r.Resource == "nodemaintenances" }) {
+			return errors.New("no list")
+		}
+		return nil
+	})
 	cluster.Delete(t, budget)
 	awaitLooks(t, audit, on, 3)
 	cluster.Delete(t, m)
