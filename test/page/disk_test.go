@@ -129,6 +129,9 @@ func newLinkInOldTab(ctx context.Context, t *testing.T) {
 	until(other, t, "the page says that nothing answers", `document.getElementById("banner").textContent.includes("does not answer")`)
 	value[bool](other, t, `([...document.querySelectorAll("nav a")].find(a => a.textContent === "Restarts").click(), true)`)
 	until(other, t, "another page is not the old one", `location.pathname === "/restarts" && document.getElementById("refused")?.textContent.includes("does not answer") && !document.getElementById("pool-worker")`)
+	// A link with the same path as the tab's does not load the page again.
+	value[bool](other, t, `([...document.querySelectorAll("nav a")].find(a => a.textContent === "Overview").click(), true)`)
+	until(other, t, "the tab is at the overview", `location.pathname === "/"`)
 	second := startDashboard(t, cluster.Kubeconfig, "--port", port)
 	until(other, t, "the old tab is not let in", `document.getElementById("welcome")`)
 	value[bool](other, t, `(window.sameDocument = true, location.href = "`+second.link+`", true)`)
