@@ -70,7 +70,7 @@ func twoClicks(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 	open(ctx, t, d.base+"/")
 	click("the headline about missed ticks", `[...document.querySelectorAll("#headline a")].find(a => a.textContent.includes("will be missed"))`)
-	inView("the restart that misses ticks is named, with the reason", `document.getElementById("unserved")`, `/shop\/broken[^]*Missed[^]*(pods|available)/`)
+	inView("the restart that misses ticks is named, with the reason", `document.getElementById("unserved")`, `/shop\/broken[^]*Missed[^]*is not healthy/`)
 
 	open(ctx, t, d.base+"/")
 	click("the pool", `document.querySelector("#pool-worker th a")`)
