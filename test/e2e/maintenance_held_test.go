@@ -160,11 +160,14 @@ func TestLostEvents_Maintenance(t *testing.T) {
 	proxy.Add(t, "rules: [{name: lost, match: {resources: [nodemaintenances.tidekeeper.dev]}, events: {types: [MODIFIED]}, fault: {kind: DropEvent}}]")
 	cluster.Change(t, m, func() { m.Spec.Suspend = true })
 	proxy.AwaitFired(t, "lost", 1)
-	proxy.Add(t, `rules: [{name: expired, match: {verbs: [watch], resources: [nodemaintenances.tidekeeper.dev]}, count: {times: 2}, fault: {kind: Error, code: 410, reason: Expired}}]`)
+	// The first error ends the watch, and the second one the list by a watch, so that a plain list follows.
+	proxy.Add(t, `rules:
+- {name: expired, match: {verbs: [watch], resources: [nodemaintenances.tidekeeper.dev]}, count: {times: 1}, fault: {kind: Error, code: 410, reason: Expired}}
+- {name: unavailable, match: {verbs: [watch], resources: [nodemaintenances.tidekeeper.dev]}, count: {times: 1}, fault: {kind: Error, code: 503, reason: ServiceUnavailable}}`)
 	proxy.Remove(t, "lost")
 	proxy.Cut(t, "match: {resources: [nodemaintenances.tidekeeper.dev]}")
-	// The first error ends the watch, the second one the list by a watch, so that a list follows.
-	proxy.AwaitFired(t, "expired", 2)
+	proxy.AwaitFired(t, "expired", 1)
+	proxy.AwaitFired(t, "unavailable", 1)
 	eventuallyMaintained(t, m, "is held back", func(m *tidekeeperv1.NodeMaintenance) error {
 		return errors.Join(inPhase(on, tidekeeperv1.NodeDraining)(m), diff(tidekeeperv1.ReasonSuspended, m.Status.Nodes[on].Reason))
 	})
