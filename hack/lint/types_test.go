@@ -64,19 +64,8 @@ func TestEmbeddingDividesNothing(t *testing.T) {
 // keys of sizesOfTypes.
 func embeddersOf(t *testing.T, root string, folders ...string) map[string][]string {
 	t.Helper()
-	files, err := listFiles(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	embedding := map[string][]string{}
-	for _, file := range files {
-		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isExempt(file) || !hasPrefix(file, folders) {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachSource(t, root, folders, func(file string, parsed *ast.File) {
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
@@ -96,19 +85,17 @@ func embeddersOf(t *testing.T, root string, folders ...string) map[string][]stri
 			}
 			return true
 		})
-	}
+	})
 	return embedding
 }
 
-// sizesOfTypes returns the sizes of the types with methods in the given folders, keyed by folder
-// and name.
-func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size {
+// eachSource parses the source files in the given folders, without tests and generated code.
+func eachSource(t *testing.T, root string, folders []string, do func(file string, parsed *ast.File)) {
 	t.Helper()
 	files, err := listFiles(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes := map[string]size{}
 	for _, file := range files {
 		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isExempt(file) || !hasPrefix(file, folders) {
 			continue
@@ -117,6 +104,16 @@ func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size 
 		if err != nil {
 			t.Fatal(err)
 		}
+		do(file, parsed)
+	}
+}
+
+// sizesOfTypes returns the sizes of the types with methods in the given folders, keyed by folder
+// and name.
+func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size {
+	t.Helper()
+	sizes := map[string]size{}
+	eachSource(t, root, folders, func(file string, parsed *ast.File) {
 		inFile := map[string]int{}
 		for _, declaration := range parsed.Decls {
 			if f, ok := declaration.(*ast.FuncDecl); ok && f.Recv != nil {
@@ -127,7 +124,7 @@ func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size 
 			s := sizes[name]
 			sizes[name] = size{s.methods + methods, s.files + 1}
 		}
-	}
+	})
 	return sizes
 }
 

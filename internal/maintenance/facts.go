@@ -17,7 +17,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
-	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
@@ -34,11 +34,7 @@ func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance
 	if err := r.client.List(ctx, pools, client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list node pools: %w", err)
 	}
-	named := make([]*tidekeeperv1.NodePool, len(pools.Items))
-	for i := range pools.Items {
-		named[i] = &pools.Items[i]
-	}
-	selected, err := selection.Nodes(&m.Spec.Nodes, nodes.Pointers(list.Items), named, in.Now)
+	selected, err := selection.Nodes(&m.Spec.Nodes, lists.Pointers(list.Items), lists.Pointers(pools.Items), in.Now)
 	if err != nil {
 		return in, fmt.Errorf("select nodes: %w", err)
 	}
@@ -128,7 +124,7 @@ func (p *places) build(ctx context.Context) (*capacity.Cluster, error) {
 	if err := p.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the nodes that could take pods: %w", err)
 	}
-	model := capacity.New(nodes.Pointers(list.Items), nil)
+	model := capacity.New(lists.Pointers(list.Items), nil)
 	requests := map[*corev1.Pod][]resources.Amount{}
 	err := p.pods.EachKind(func(node string, example *corev1.Pod, count int) {
 		if pods.IsTerminal(example) {

@@ -23,6 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
@@ -78,7 +79,7 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	memory := r.memories.of(node.Name, list.Items, r.clock.Now())
 	decide := func() plan.EmptyingPlan {
 		return plan.DecideEmptying(plan.EmptyingInput{
-			Taints: taints, NodeTaints: node.Spec.Taints, Pods: pointersTo(list.Items), Attempts: &memory.attempts, MinDuration: r.minDuration,
+			Taints: taints, NodeTaints: node.Spec.Taints, Pods: lists.Pointers(list.Items), Attempts: &memory.attempts, MinDuration: r.minDuration,
 		}, r.clock.Now())
 	}
 	decided := decide()
@@ -207,7 +208,7 @@ func podsLeft(ctx context.Context, apiReader client.Reader, node *corev1.Node, t
 		if err := apiReader.List(ctx, list, options...); err != nil {
 			return false, fmt.Errorf("list the pods of a node to make sure that a NoExecute taint deletes none: %w", err)
 		}
-		decided := plan.DecideEmptying(plan.EmptyingInput{Taints: taints, NodeTaints: node.Spec.Taints, Pods: pointersTo(list.Items)}, now)
+		decided := plan.DecideEmptying(plan.EmptyingInput{Taints: taints, NodeTaints: node.Spec.Taints, Pods: lists.Pointers(list.Items)}, now)
 		if !decided.Emptied {
 			return true, nil
 		}
@@ -215,14 +216,6 @@ func podsLeft(ctx context.Context, apiReader client.Reader, node *corev1.Node, t
 			return false, nil
 		}
 	}
-}
-
-func pointersTo(list []corev1.Pod) []*corev1.Pod {
-	pointers := make([]*corev1.Pod, len(list))
-	for i := range list {
-		pointers[i] = &list[i]
-	}
-	return pointers
 }
 
 // blockedNodeMessage describes a node that cannot be emptied within budgets.

@@ -36,8 +36,8 @@ const MostNewNodes = 1000
 // daemonSetsUnknown is listed in [NewNodeFit.AtMost] if the DaemonSets of a new node are not known.
 const daemonSetsUnknown = "DaemonSets of new nodes"
 
-// NeedsDaemonSets reports whether [Room.DaemonSets] matters, because a pool has a nodeTemplate.
-func (r *Room) NeedsDaemonSets() bool {
+// HasTemplate reports whether a pool has a nodeTemplate, for which [Room.DaemonSets] matters.
+func (r *Room) HasTemplate() bool {
 	return slices.ContainsFunc(r.Pools, func(p PoolMembers) bool { return p.Spec.NodeTemplate != nil })
 }
 
@@ -61,9 +61,9 @@ func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) 
 	if known, ok := r.extended[by]; ok {
 		return known, nil
 	}
-	of := *r
-	if !by.others {
-		of.Nodes, of.Pods = nil, nil
+	of := Room{DaemonSets: r.DaemonSets}
+	if by.others {
+		of.Nodes, of.Pods = r.Nodes, r.Pods
 	}
 	cluster, names, err := of.withNewNodes(pool, 1)
 	if err != nil {
@@ -125,18 +125,27 @@ func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now,
 
 // withNewNodes returns the cluster with new nodes in a pool, and their names.
 func (r *Room) withNewNodes(pool PoolMembers, count int) (cluster *capacity.Cluster, names []string, err error) {
-	nodes, running := slices.Clone(r.Nodes), slices.Clone(r.Pods)
+	of := Room{Nodes: slices.Clone(r.Nodes), Pods: slices.Clone(r.Pods), DaemonSets: r.DaemonSets}
+	names, err = of.add(pool, count)
+	if err != nil {
+		return nil, nil, err
+	}
+	return capacity.New(of.Nodes, of.Pods), names, nil
+}
+
+// add adds new nodes of a pool, and the pods of DaemonSets on them, and returns their names. It does not
+// add them to the cluster and the pool's members.
+func (r *Room) add(pool PoolMembers, count int) (names []string, err error) {
 	for i := range count {
 		// No name of a node contains a space.
-		name := fmt.Sprintf("new node %d of %s", i+1, pool.Name)
-		node, err := plan.NewNode(pool.NodePool, name)
+		node, err := plan.NewNode(pool.NodePool, fmt.Sprintf("new node %d of %s", i+1, pool.Name))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		nodes, names = append(nodes, node), append(names, name)
-		running = append(running, capacity.DaemonSetPods(node, r.DaemonSets)...)
+		names = append(names, node.Name)
+		r.Nodes, r.Pods = append(r.Nodes, node), append(r.Pods, capacity.DaemonSetPods(node, r.DaemonSets)...)
 	}
-	return capacity.New(nodes, running), names, nil
+	return names, nil
 }
 
 // AddNewNodes adds new nodes to a pool, so that further answers are about the cluster with them.
@@ -148,14 +157,11 @@ func (r *Room) AddNewNodes(pool string, count int) error {
 	case r.Pools[i].Spec.NodeTemplate == nil:
 		return fmt.Errorf("NodePool %s has no spec.nodeTemplate, which describes its new nodes", pool)
 	}
-	for k := range count {
-		node, err := plan.NewNode(r.Pools[i].NodePool, fmt.Sprintf("new node %d of %s", k+1, pool))
-		if err != nil {
-			return fmt.Errorf("NodePool %s: %w", pool, err)
-		}
-		r.Nodes, r.Pods = append(r.Nodes, node), append(r.Pods, capacity.DaemonSetPods(node, r.DaemonSets)...)
-		r.Pools[i].Members = append(r.Pools[i].Members, node.Name)
+	names, err := r.add(r.Pools[i], count)
+	if err != nil {
+		return fmt.Errorf("NodePool %s: %w", pool, err)
 	}
+	r.Pools[i].Members = append(r.Pools[i].Members, names...)
 	r.Cluster, r.extended = capacity.New(r.Nodes, r.Pods), nil
 	return nil
 }

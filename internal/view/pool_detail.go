@@ -13,6 +13,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
@@ -111,7 +112,7 @@ func clusterOf(f PoolFacts) *capacity.Cluster {
 	for i := range f.Members {
 		list = append(list, f.Pods[f.Members[i].Name]...)
 	}
-	return capacity.New(nodes.Pointers(f.Members), list)
+	return capacity.New(lists.Pointers(f.Members), list)
 }
 
 // roomOf returns the capacity of the pool's nodes for new pods, and the namespaces and workloads

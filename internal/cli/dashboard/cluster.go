@@ -33,6 +33,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/restarts"
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
 	"tidekeeper.dev/tidekeeper/internal/drain"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -240,10 +241,7 @@ func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1
 		d.Problem = explain("pods", err)
 		return d
 	}
-	running := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		running[i] = &list.Items[i]
-	}
+	running := lists.Pointers(list.Items)
 	d.Pods, d.Blockers = drain.Leaving(running), world.Blockers(node, running, now)
 	return d
 }

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -37,7 +37,7 @@ func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, items []tid
 	if err := c.List(ctx, list, cmdutil.FromCache()); err != nil {
 		return nil, err
 	}
-	w.nodes = nodes.Pointers(list.Items)
+	w.nodes = lists.Pointers(list.Items)
 	for i := range items {
 		if len(items[i].Spec.Nodes.Pools) == 0 || w.pools != nil {
 			continue
@@ -76,11 +76,7 @@ func (w *world) readPods(ctx context.Context, e *cmdutil.Env, c client.Client) e
 	if err != nil {
 		return err
 	}
-	pods := make([]*corev1.Pod, len(list))
-	for i := range list {
-		pods[i] = &list[i]
-	}
-	w.room, _ = view.NewRoom(nil, w.nodes, pods)
+	w.room, _ = view.NewRoom(nil, w.nodes, lists.Pointers(list))
 	return nil
 }
 

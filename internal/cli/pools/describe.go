@@ -17,7 +17,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -98,7 +98,7 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 		return nil, nil, err
 	}
 	for _, f := range facts {
-		f.Used, f.NoMetrics = metrics.UsedBy(view.MembersOf(nodes.Pointers(f.Members), labels.Everything()), o.Now())
+		f.Used, f.NoMetrics = metrics.UsedBy(view.MembersOf(lists.Pointers(f.Members), labels.Everything()), o.Now())
 		detail, err := view.PoolDetailOf(f, o.Now())
 		if err != nil {
 			return nil, nil, err

@@ -154,6 +154,9 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := readDaemonSets(ctx, c, r); err != nil {
+		return err
+	}
 	fits := r.Fit(pod, len(o.requests) > 0, o.copies)
 	if lacks != "" {
 		o.Console.Note(lacks)
@@ -171,7 +174,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		o.Console.NothingFound("node pools", "", false)
 		return nil
 	}
-	if o.copies > 0 && !slices.ContainsFunc(fits, func(f view.PoolFit) bool { return f.NewNode != nil }) {
+	if o.copies > 0 && !r.HasTemplate() {
 		o.Console.Note("--copies counts new nodes, and none of these pools has a spec.nodeTemplate: kubectl tide pools node-template --help")
 	}
 	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.TextOfRequests(capacity.RequestsOf(pod))))

@@ -82,19 +82,33 @@ func (o *lossOptions) Validate() error {
 	return o.nodesOptions.Validate()
 }
 
+// addNewNodes adds the nodes of --new-nodes.
+func (o *lossOptions) addNewNodes(ctx context.Context, c client.Client, r *view.Room) error {
+	if len(o.added) == 0 {
+		return nil
+	}
+	if err := readDaemonSets(ctx, c, r); err != nil {
+		return err
+	}
+	for _, pool := range slices.Sorted(maps.Keys(o.added)) {
+		if err := r.AddNewNodes(pool, o.added[pool]); err != nil {
+			return err
+		}
+	}
+	if r.DaemonSets == nil {
+		o.Console.Note("new nodes are without pods of DaemonSets, which you may not list: kubectl auth can-i list daemonsets.apps -A")
+	}
+	return nil
+}
+
 // Run implements [cmdutil.Options].
 func (o *lossOptions) Run(ctx context.Context) error {
 	c, r, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
-	if len(o.added) > 0 && r.DaemonSets == nil {
-		o.Console.Note("new nodes are without pods of DaemonSets, which you may not list: kubectl auth can-i list daemonsets.apps -A")
-	}
-	for _, pool := range slices.Sorted(maps.Keys(o.added)) {
-		if err := r.AddNewNodes(pool, o.added[pool]); err != nil {
-			return err
-		}
+	if err := o.addNewNodes(ctx, c, r); err != nil {
+		return err
 	}
 	losses, err := o.losses(ctx, c, r)
 	if err != nil {

@@ -42,8 +42,11 @@ such as a volume: kubectl describe pod shows the scheduler's last message.`,
 
 // Run implements [cmdutil.Options].
 func (o *pendingOptions) Run(ctx context.Context) error {
-	_, r, err := o.open(ctx)
+	c, r, err := o.open(ctx)
 	if err != nil {
+		return err
+	}
+	if err := readDaemonSets(ctx, c, r); err != nil {
 		return err
 	}
 	groups := r.Pending()

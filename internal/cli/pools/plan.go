@@ -24,7 +24,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/drain"
-	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 	"tidekeeper.dev/tidekeeper/internal/term"
@@ -200,7 +200,7 @@ func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]core
 func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	for _, change := range pools.changes {
 		selector, err := plan.Selector(change.after)
-		if err == nil && change.after.DeletionTimestamp.IsZero() && len(view.MembersOf(nodes.Pointers(all), selector)) == 0 {
+		if err == nil && change.after.DeletionTimestamp.IsZero() && len(view.MembersOf(lists.Pointers(all), selector)) == 0 {
 			o.Console.Note(fmt.Sprintf("NodePool %q: no node matches %s", change.name, selector))
 		}
 	}

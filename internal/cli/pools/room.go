@@ -16,9 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -117,30 +116,25 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, er
 	if err != nil {
 		return nil, err
 	}
-	pods := make([]*corev1.Pod, len(running))
-	for i := range running {
-		pods[i] = &running[i]
-	}
-	pools := make([]*tidekeeperv1.NodePool, len(asked))
-	for i := range asked {
-		pools[i] = &asked[i]
-	}
-	r, problems := view.NewRoom(pools, nodes.Pointers(list.Items), pods)
+	r, problems := view.NewRoom(lists.Pointers(asked), lists.Pointers(list.Items), lists.Pointers(running))
 	for _, problem := range problems {
 		o.Console.Note(problem)
 	}
-	if r.NeedsDaemonSets() {
-		sets := &appsv1.DaemonSetList{}
-		switch err := c.List(ctx, sets, cmdutil.FromCache()); {
-		case apierrors.IsForbidden(err): // Answers about new nodes are upper bounds then.
-		case err != nil:
-			return nil, err
-		default:
-			r.DaemonSets = make([]*appsv1.DaemonSet, len(sets.Items))
-			for i := range sets.Items {
-				r.DaemonSets[i] = &sets.Items[i]
-			}
-		}
-	}
 	return r, nil
+}
+
+// readDaemonSets reads the DaemonSets that run on new nodes, if a pool has a nodeTemplate. If the user
+// is not allowed to list them, they stay unknown, and answers about new nodes are upper bounds.
+func readDaemonSets(ctx context.Context, c client.Client, r *view.Room) error {
+	if !r.HasTemplate() {
+		return nil
+	}
+	sets := &appsv1.DaemonSetList{}
+	if err := c.List(ctx, sets, cmdutil.FromCache()); apierrors.IsForbidden(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	r.DaemonSets = lists.Pointers(sets.Items)
+	return nil
 }

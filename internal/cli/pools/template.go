@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -100,16 +99,12 @@ func (o *templateOptions) samples(ctx context.Context) (samples []*unstructured.
 		return nil, err
 	}
 	for _, name := range o.nodes {
-		n := &corev1.Node{}
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
+		node := &unstructured.Unstructured{}
+		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 			return nil, cmdutil.AboutKind(err, "Node", "", name)
 		}
-		n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-		if err != nil {
-			return nil, err
-		}
-		samples = append(samples, &unstructured.Unstructured{Object: object})
+		samples = append(samples, node)
 	}
 	return samples, nil
 }

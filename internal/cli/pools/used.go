@@ -20,6 +20,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -118,10 +119,7 @@ func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []t
 	} else if err != nil {
 		return nil, err
 	}
-	members := make([]*metav1.PartialObjectMetadata, len(nodes.Items))
-	for i := range nodes.Items {
-		members[i] = &nodes.Items[i]
-	}
+	members := lists.Pointers(nodes.Items)
 	for i := range pools {
 		selector, err := plan.Selector(&pools[i])
 		if err != nil {

@@ -11,15 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pointers returns a pointer to each node of a list.
-func Pointers(list []corev1.Node) []*corev1.Node {
-	pointers := make([]*corev1.Node, len(list))
-	for i := range list {
-		pointers[i] = &list[i]
-	}
-	return pointers
-}
-
 // IsReady reports whether a node's condition "Ready" has the status True.
 func IsReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {

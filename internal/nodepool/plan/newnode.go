@@ -45,10 +45,10 @@ func NewNode(pool *tidekeeperv1.NodePool, name string) (*corev1.Node, error) {
 		if slices.ContainsFunc(pool.Spec.Taints, func(own tidekeeperv1.Taint) bool { return own.Key == taint.Key && own.Effect == taint.Effect }) {
 			continue // The pool sets its own value.
 		}
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taint.Key, Value: string(taint.Value), Effect: taint.Effect})
+		n.Spec.Taints = append(n.Spec.Taints, onNode(taint))
 	}
 	for _, taint := range pool.Spec.Taints {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taint.Key, Value: string(taint.Value), Effect: taint.Effect})
+		n.Spec.Taints = append(n.Spec.Taints, onNode(taint))
 	}
 	n.Status.Allocatable = corev1.ResourceList(maps.Clone(t.Allocatable))
 	n.Status.Capacity = n.Status.Allocatable

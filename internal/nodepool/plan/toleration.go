@@ -20,9 +20,14 @@ import (
 func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	taints := make([]corev1.Taint, len(pool.Spec.Taints))
 	for i, t := range pool.Spec.Taints {
-		taints[i] = corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
+		taints[i] = onNode(t)
 	}
 	return slices.AppendSeq(taints, closingTaints(pool))
+}
+
+// onNode returns a taint of a pool's spec as nodes have it.
+func onNode(t tidekeeperv1.Taint) corev1.Taint {
+	return corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
 }
 
 // NoExecuteTaints returns the NoExecute taints in the pool's spec, or nil if there are none.
@@ -30,7 +35,7 @@ func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, t := range pool.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoExecute {
-			taints = append(taints, corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect})
+			taints = append(taints, onNode(t))
 		}
 	}
 	return taints

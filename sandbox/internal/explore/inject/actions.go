@@ -39,9 +39,7 @@ func (i *RunInjector) CrashTwice(ctx context.Context) error {
 	idle := func() bool {
 		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
 	}
-	for end := time.Now().Add(i.base.Steps[0].Took + step.Took + i.patience); !i.Rules.fired(faults.AgainRule) && !idle() && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(observe.Look)
-	}
+	await(ctx, i.base.Steps[0].Took+step.Took+i.patience, func() bool { return i.Rules.fired(faults.AgainRule) || idle() })
 	again := i.Rules.fired(faults.AgainRule)
 	i.Rules.Remove(faults.AgainRule)
 	if !again {
@@ -164,9 +162,7 @@ func (i *Injector) CutOff(ctx context.Context) error {
 	i.Rules.Remove(faults.FaultRule)
 	i.Rules.Proxy.Cut(all)
 	ends := len(i.Operator.Ends())
-	for end := time.Now().Add(faults.Late); len(i.Operator.Ends()) == ends && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(observe.Look)
-	}
+	await(ctx, faults.Late, func() bool { return len(i.Operator.Ends()) != ends })
 	i.Rules.Remove(faults.AgainRule)
 	if err := i.Leadership.free(ctx); err != nil {
 		return fmt.Errorf("after it was cut off: %w", err)
