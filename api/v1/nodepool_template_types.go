@@ -16,6 +16,7 @@ type NodeTemplate struct {
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(r, type(self[r]) == int ? self[r] >= 0 : !self[r].startsWith('-'))",message="an amount of allocatable must not be negative"
 	// +kubebuilder:validation:XValidation:rule="['cpu', 'memory', 'pods'].all(r, r in self)",message="allocatable needs cpu, memory and pods: kubectl get node NAME -o jsonpath='{.status.allocatable}' prints those of a node"
 	Allocatable map[corev1.ResourceName]resource.Quantity `json:"allocatable"`
 

@@ -38,6 +38,26 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 			want: "a label key must be a qualified name",
 		},
 		{
+			name: "node template without an amount", spec: "nodeTemplate: {allocatable: {cpu: 4, memory: 8Gi}}",
+			want: "spec.nodeTemplate.allocatable: Invalid value: allocatable needs cpu, memory and pods",
+		},
+		{
+			name: "node template with a negative amount", spec: "nodeTemplate: {allocatable: {cpu: 4, memory: -8Gi, pods: 110}}",
+			want: "spec.nodeTemplate.allocatable: Invalid value: an amount of allocatable must not be negative",
+		},
+		{
+			name: "node template with a negative integer", spec: "nodeTemplate: {allocatable: {cpu: -4, memory: 8Gi, pods: 110}}",
+			want: "spec.nodeTemplate.allocatable: Invalid value: an amount of allocatable must not be negative",
+		},
+		{
+			name: "node template with an invalid label key", spec: "nodeTemplate: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}, labels: {'a b': c}}",
+			want: "spec.nodeTemplate.labels: Invalid value: a label key must be a qualified name",
+		},
+		{
+			name: "node template with a taint within budgets", spec: "nodeTemplate: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}, taints: [{key: k, effect: NoExecute, eviction: WithinBudgets}]}",
+			want: "spec.nodeTemplate.taints: Invalid value: eviction is not for the taints of a nodeTemplate: a new node has no pods",
+		},
+		{
 			name: "guarded label of the kubelet", spec: "labels: {kubernetes.io/hostname: me}",
 			want: "a label of the kubelet, the cloud provider or Tidekeeper itself cannot be managed by a pool",
 		},
