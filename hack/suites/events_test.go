@@ -239,6 +239,30 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestEndOfALongFailure checks that the messages of a failed test are repeated after the log that
+// follows them.
+func TestEndOfALongFailure(t *testing.T) {
+	t.Parallel()
+	in := `{"Action":"output","Package":"x/p","Test":"TestA","Output":"    a_test.go:1: want 1, got 2\n"}` + "\n"
+	for range mostLines {
+		in += `{"Action":"output","Package":"x/p","Test":"TestA","Output":"        a line of a log\n"}` + "\n"
+	}
+	b, _ := played(t, in+`{"Action":"fail","Package":"x/p","Test":"TestA","Elapsed":1}`+"\n")
+	var end strings.Builder
+	b.summarize(0).write(&end)
+	const want = `
+      in short:
+          a_test.go:1: want 1, got 2
+              a line of a log
+              a line of a log
+              a line of a log
+    alone: make suite SUITE=s RUN='^TestA$'
+`
+	if !strings.Contains(end.String(), want) {
+		t.Errorf("the end is\n%s\nwant\n%s", end.String(), want)
+	}
+}
+
 // TestScreen checks that, on a terminal, the progress line is rewritten below the output of the
 // suites.
 func TestScreen(t *testing.T) {

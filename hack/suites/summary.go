@@ -149,6 +149,11 @@ func (s summary) writeFailed(out io.Writer) {
 		fmt.Fprintf(out, "  %s\n", r.test)
 		lines := essence(r.output)
 		if all := withoutMarks(r.output); i < explained && len(all) <= mostExplained {
+			// The essence comes last, because only the end of a long log may be kept or read.
+			if len(all) > mostLines {
+				all = append(all, "in short:")
+				all = append(all, lines...)
+			}
 			lines = all
 		}
 		for _, line := range lines {
