@@ -62,7 +62,7 @@ func stateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (move
 	}
 	switch last := restart.Status.LastRequestTime; {
 	case restart.Status.Active != nil:
-		return waits, true // A restart in progress for an earlier drain also replaces the pods.
+		return moves.Restart{State: moves.Running}, true // A restart in progress for an earlier drain also replaces the pods.
 	case last != nil && err == nil && requested.After(last.Time) && !requested.Before(start):
 		return waits, true
 	case last != nil && !last.Time.Before(start):

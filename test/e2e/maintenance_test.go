@@ -175,6 +175,36 @@ func TestMaintenance(t *testing.T) {
 	cluster.Delete(t, m)
 }
 
+// TestMaintenance_RestartMovesAll checks that no pod is evicted while a restart of its Deployment moves it:
+// the Deployment would replace it by a pod of the old template, which the restart replaces once more.
+func TestMaintenance_RestartMovesAll(t *testing.T) {
+	cluster.StartManager(t, maintaining)
+	names := addMembers(t, "together", 2)
+	other := framework.Node(names[1])
+	cluster.Change(t, other, func() { other.Spec.Unschedulable = true })
+	d := onPool("together", "together", 2)
+	d.Spec.MinReadySeconds = 5 // The old pods stay while new ones are ready, and their budget would allow evictions.
+	cluster.Apply(t, d)
+	cluster.Apply(t, minAvailableOf(d, intstr.FromInt32(1)))
+	eventuallyReady(t, d)
+	before := podNames(t, "together")
+	cluster.Change(t, other, func() { other.Spec.Unschedulable = false })
+	follow := watchPods(t)
+	m := maintenanceOf("together", tidekeeperv1.UntilDrained)
+	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: names[:1]}
+	cluster.Apply(t, m)
+	eventuallyMaintained(t, m, "is complete", isComplete)
+	after := podNames(t, "together")
+	for _, e := range follow() {
+		if e.pod.Labels["app"] == "together" && !before.Has(e.pod.Name) && !after.Has(e.pod.Name) {
+			t.Fatalf("pod %s was created and deleted during the maintenance; there were %v before, and %v afterwards", e.pod.Name, before, after)
+		}
+	}
+	if len(after) != 2 || len(before.Intersection(after)) > 0 {
+		t.Errorf("pods %v were replaced by %v", before, after)
+	}
+}
+
 // TestMaintenance_WaitsForTheAnnotation checks that a drained node says so, and returns once its
 // annotation is removed. The next node comes afterwards.
 func TestMaintenance_WaitsForTheAnnotation(t *testing.T) {

@@ -23,8 +23,10 @@ type RestartState string
 
 // The states of a restart.
 const (
-	// Waiting means that the restart has not ended.
+	// Waiting means that the restart has not started.
 	Waiting RestartState = "Waiting"
+	// Running means that the restart has started, and has not ended.
+	Running RestartState = "Running"
 	// Succeeded means that the restart has replaced all pods that existed when it was requested.
 	Succeeded RestartState = "Succeeded"
 	// Failed means that the restart was missed, was skipped or has failed.
@@ -59,6 +61,12 @@ func MayNeedRescue(pod *corev1.Pod) bool {
 func (d *decider) rescue(pod *corev1.Pod) bool {
 	key, is := DeploymentOf(pod)
 	deployment := d.Deployments[key]
+	restart, requested := d.Restarts[key]
+	// The Deployment would replace an evicted pod by a pod of the old template, which the restart replaces
+	// once more. A restart from the cache may have started although it still seems to wait.
+	if restart.State == Running || restart.State == Waiting && deployment != nil && isRolling(deployment) {
+		return d.awaits(pod, restart)
+	}
 	if !is || deployment == nil || !pods.IsConditionTrue(pod, corev1.PodReady) {
 		return false
 	}
@@ -69,7 +77,6 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 	if d.ready[key]+d.LeavingElsewhere[key] < deployment.Status.ReadyReplicas && !never {
 		return false // The Deployment has ready pods elsewhere, and its budget can allow the eviction.
 	}
-	restart, requested := d.Restarts[key]
 	if requested && restart.State == Succeeded && !pod.CreationTimestamp.Time.Before(restart.Tick) {
 		requested = false
 	}
@@ -83,10 +90,7 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 		}
 		return true
 	case restart.State == Waiting:
-		if restart.Message != "" {
-			d.blocked(pod, restartWaits, "the restart that moves it waits: "+restart.Message)
-		}
-		return true
+		return d.awaits(pod, restart)
 	case restart.State == Succeeded:
 		d.blocked(pod, restartWaits, "its Deployment was restarted, and has not deleted it yet")
 		return true
@@ -94,6 +98,14 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 		d.blocked(pod, restartFailed, "it could not be moved by a restart: "+restart.Message)
 		return false
 	}
+}
+
+// awaits records why the restart that moves the pod waits, if it does. It returns true.
+func (d *decider) awaits(pod *corev1.Pod, restart Restart) bool {
+	if restart.Message != "" {
+		d.blocked(pod, restartWaits, "the restart that moves it waits: "+restart.Message)
+	}
+	return true
 }
 
 func replicasOf(d *appsv1.Deployment) int {

@@ -54,3 +54,17 @@ func TestRolloutOfAnotherClient(t *testing.T) {
 		t.Error("the only ready pod is evicted while its successor starts")
 	}
 }
+
+// TestRunningRestart checks that no pod of a Deployment is evicted while the restart that moves its pods
+// is in progress, also when the Deployment has ready pods on other nodes by now.
+func TestRunningRestart(t *testing.T) {
+	d := deployment(2, 2, func(d *appsv1.Deployment) {
+		d.Status.Replicas, d.Status.UpdatedReplicas = 3, 1
+	})
+	for state, evicted := range map[RestartState]int{Waiting: 0, Running: 0, Succeeded: 1, Failed: 1} {
+		out := Decide(inputOf("web-old", d, map[types.NamespacedName]Restart{web: {State: state}}))
+		if len(out.Evict) != evicted || len(out.Restart) != 0 || out.Left != 1 {
+			t.Errorf("with a restart that is %s: %+v", state, out)
+		}
+	}
+}

@@ -43,6 +43,7 @@ var workloads = []workload{
 	{name: "nodepool", fault: "Overtake at step 2, patch nodes", often: true},
 	{name: "pools", fault: "Freeze at step 5, nodepools.tidekeeper.dev"},
 	{name: "emptying", fault: "CrashAfter at step 3, create pods/eviction", args: []string{"--no-execute-interval=1s"}},
+	{name: "maintenance", fault: "CrashAfter at step 4, create pods/eviction", args: []string{"--controllers=*,node-maintenance"}},
 	{name: "shared", fault: "CrashAfter at step 2, patch deployments.apps"},
 	{name: "freeze", fault: "DropEvents at step 3, freezes.tidekeeper.dev"},
 	{name: "order", fault: "Pause at step 2, patch deployments.apps"},
