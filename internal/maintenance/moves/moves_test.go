@@ -80,7 +80,9 @@ func TestDecide(t *testing.T) {
 		{name: "the only replica, not ready", pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, of: deployment(1, 0, sameDeployment), how: "evict"},
 		{name: "a budget that never allows it", pod: same, of: deployment(3, 3, sameDeployment), in: withBudget(3, 3), how: "restart"},
 		{name: "a budget that allows it", pod: same, of: deployment(3, 3, sameDeployment), in: withBudget(3, 2), how: "evict"},
-		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Waiting, Message: "the restart budget is used up"} }, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
+		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) {
+			in.Restarts[web] = rescue.Restart{State: rescue.Waiting, Message: "the restart budget is used up"}
+		}, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
 		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
 		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
 		{name: "an eviction that was refused", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now.Add(time.Minute)} }, how: "stay", reason: "Refused", message: "pod shop/web-1 (Deployment/web): by a webhook"},
