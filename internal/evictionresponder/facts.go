@@ -6,6 +6,7 @@ package evictionresponder
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,23 +40,38 @@ func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 	}
 	in.Deployment = deployment
 	if in.Restarts {
-		restart, requested, err := r.requests.Of(ctx, deployment, decision.Entry(e).StartTime.Time)
-		if err != nil {
+		if in.Restart, err = r.restartOf(ctx, deployment, in.Pod, decision.Entry(e).StartTime.Time); err != nil {
 			return in, err
 		}
-		if requested && restart.State == rescue.Waiting {
-			in.Restart = &restart
+		if in.Restart != nil && in.Restart.State == rescue.Waiting {
 			return in, nil
 		}
-		if requested {
+		if in.Restart != nil {
 			// The pod may have been deleted between the first read and the end of the restart.
-			in.Restart = &restart
 			if in.Pod, err = r.target(ctx, e); err != nil || in.Pod == nil {
 				return in, err
 			}
 		}
 	}
 	return in, r.addRules(ctx, &in, key)
+}
+
+// restartOf returns the restart of a Deployment that was requested since the responder's start time. If
+// there is none, it returns the restart that was requested earlier for another pod, and has not ended, if
+// it replaces this pod, too. nil means that there is none.
+func (r *reconciler) restartOf(ctx context.Context, d *appsv1.Deployment, pod *corev1.Pod, start time.Time) (*rescue.Restart, error) {
+	restart, requested, err := r.requests.Of(ctx, d, start)
+	if err != nil {
+		return nil, err
+	}
+	if requested {
+		return &restart, nil
+	}
+	restart, requested, err = r.requests.Of(ctx, d, pod.CreationTimestamp.Add(time.Second))
+	if err != nil || !requested || restart.State != rescue.Waiting {
+		return nil, err
+	}
+	return &restart, nil
 }
 
 // target reads the pod of an Eviction; nil if it is gone.
