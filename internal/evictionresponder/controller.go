@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	step := decision.Decide(in)
+	step := decision.Decide(in.Input)
 	if err := r.act(ctx, &in, &step); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -62,7 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // act writes the responder's status, and then requests the restart. After a crash in between, the
 // restart is requested by the next decision.
-func (r *reconciler) act(ctx context.Context, in *decision.Input, step *decision.Step) error {
+func (r *reconciler) act(ctx context.Context, in *facts, step *decision.Step) error {
 	if step.Status == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (r *reconciler) act(ctx context.Context, in *decision.Input, step *decision
 	if !step.Restart {
 		return nil
 	}
-	if err := r.requests.Request(ctx, in.Deployment, "true", step.Status.StartTime.Time); err != nil {
+	if err := r.requests.Request(ctx, in.Deployment, in.known, "true", step.Status.StartTime.Time); err != nil {
 		return err
 	}
 	log.Info("Requested a restart that moves the pod of an Eviction", "Deployment", klog.KObj(in.Deployment))

@@ -17,14 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/evictionresponder/decision"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
+// facts holds what a decision about an Eviction is based on.
+type facts struct {
+	decision.Input
+	// known is the ScheduledRestart that moves the pods of the Deployment; nil if there is none.
+	known *tidekeeperv1.ScheduledRestart
+}
+
 // gather returns the facts about an Eviction. It reads the pod and its Deployment from the API server.
-func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) (in decision.Input, err error) {
-	in = decision.Input{Now: r.clock.Now(), Eviction: e, Restarts: r.requests.Served()}
+func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) (in facts, err error) {
+	in.Input = decision.Input{Now: r.clock.Now(), Eviction: e, Restarts: r.requests.Served()}
 	if in.Pod, err = r.target(ctx, e); err != nil || in.Pod == nil {
 		return in, err
 	}
@@ -40,9 +49,10 @@ func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 	}
 	in.Deployment = deployment
 	if in.Restarts {
-		if in.Restart, err = r.restartOf(ctx, deployment, in.Pod, decision.Entry(e).StartTime.Time); err != nil {
+		if in.known, err = r.requests.Known(ctx, deployment); err != nil {
 			return in, err
 		}
+		in.Restart = restartOf(in.known, in.Pod, decision.Entry(e).StartTime.Time, in.Now)
 		if in.Restart != nil && in.Restart.State == rescue.Waiting {
 			return in, nil
 		}
@@ -53,25 +63,23 @@ func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 			}
 		}
 	}
-	return in, r.addRules(ctx, &in, key)
+	return in, r.addRules(ctx, &in.Input, key)
 }
 
-// restartOf returns the restart of a Deployment that was requested since the responder's start time. If
-// there is none, it returns the restart that was requested earlier for another pod, and has not ended, if
+// restartOf returns the state of the restart that was requested since the responder's start time. If
+// there is none, it returns a restart that was requested earlier for another pod, and has not ended, if
 // it replaces this pod, too. nil means that there is none.
-func (r *reconciler) restartOf(ctx context.Context, d *appsv1.Deployment, pod *corev1.Pod, start time.Time) (*rescue.Restart, error) {
-	restart, requested, err := r.requests.Of(ctx, d, start)
-	if err != nil {
-		return nil, err
+func restartOf(known *tidekeeperv1.ScheduledRestart, pod *corev1.Pod, start, now time.Time) *rescue.Restart {
+	if known == nil {
+		return nil
 	}
-	if requested {
-		return &restart, nil
+	if restart, requested := rescue.StateOf(known, start, now); requested {
+		return &restart
 	}
-	restart, requested, err = r.requests.Of(ctx, d, pod.CreationTimestamp.Add(time.Second))
-	if err != nil || !requested || restart.State != rescue.Waiting {
-		return nil, err
+	if restart, requested := rescue.StateOf(known, pod.CreationTimestamp.Add(time.Second), now); requested && restart.State == rescue.Waiting {
+		return &restart
 	}
-	return &restart, nil
+	return nil
 }
 
 // target reads the pod of an Eviction; nil if it is gone.
@@ -107,7 +115,8 @@ func (r *reconciler) addRules(ctx context.Context, in *decision.Input, deploymen
 		if err != nil {
 			return err
 		}
-		if pod == nil || !pods.IsActive(pod) || !pods.IsConditionTrue(pod, corev1.PodReady) {
+		// Of a pod's conditions, the cache keeps only the summary.
+		if pod == nil || !pods.IsActive(pod) || !podtimeline.IsReady(podtimeline.Summary(pod)) {
 			continue
 		}
 		if key, _ := rescue.DeploymentOf(pod); key == deployment {

@@ -183,7 +183,7 @@ func (r *drainReconciler) addDeployment(ctx context.Context, in *moves.Input, po
 		return client.IgnoreNotFound(err)
 	}
 	in.Deployments[key] = deployment
-	restart, requested, err := r.restarts.Of(ctx, deployment, start)
+	restart, requested, err := r.restarts.of(ctx, deployment, start)
 	if requested {
 		in.Restarts[key] = restart
 	}

@@ -13,20 +13,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
 	"tidekeeper.dev/tidekeeper/internal/rescue/requests"
 )
 
 // restarts requests the restarts that move pods of drained nodes, by ScheduledRestarts with the name
 // of their NodeMaintenance. A restart is identified by the time at which the drain of its node began.
-type restarts struct{ *requests.Requests }
+type restarts struct {
+	*requests.Requests
+	clock clock.PassiveClock
+}
 
 func newRestarts(mgr ctrl.Manager, c clock.PassiveClock) *restarts {
-	return &restarts{requests.New(mgr, c, "maintenance", tidekeeperv1.NodeMaintenanceLabel)}
+	return &restarts{requests.New(mgr, "maintenance", tidekeeperv1.NodeMaintenanceLabel), c}
+}
+
+// of returns the state of the restart of a Deployment that was requested at or after the given
+// time; false if no restart was requested.
+func (r *restarts) of(ctx context.Context, d *appsv1.Deployment, start time.Time) (rescue.Restart, bool, error) {
+	known, err := r.Known(ctx, d)
+	if err != nil || known == nil {
+		return rescue.Restart{}, false, err
+	}
+	state, requested := rescue.StateOf(known, start, r.clock.Now())
+	return state, requested, nil
 }
 
 // request requests a restart of a Deployment for the given time.
 func (r *restarts) request(ctx context.Context, m *tidekeeperv1.NodeMaintenance, deployment *appsv1.Deployment, start time.Time) error {
-	return r.Request(ctx, deployment, m.Name, start)
+	known, err := r.Known(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	return r.Request(ctx, deployment, known, m.Name, start)
 }
 
 // sweep deletes a NodeMaintenance's ScheduledRestarts whose restart has ended and that no drain

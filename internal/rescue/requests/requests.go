@@ -15,14 +15,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
-	"tidekeeper.dev/tidekeeper/internal/rescue"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -32,7 +31,6 @@ import (
 // repeatedly, the Deployment is restarted only once.
 type Requests struct {
 	client client.Client
-	clock  clock.PassiveClock
 	served bool
 	// purpose is part of the names of the ScheduledRestarts, and label is the key of their label, so
 	// that each controller has its own.
@@ -41,41 +39,52 @@ type Requests struct {
 
 // New returns the Requests of a controller of the given manager. purpose is a word in the names of
 // its ScheduledRestarts, and label is the key of their label.
-func New(mgr ctrl.Manager, c clock.PassiveClock, purpose, label string) *Requests {
+func New(mgr ctrl.Manager, purpose, label string) *Requests {
 	served := freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})
-	return &Requests{client: mgr.GetClient(), clock: c, served: served, purpose: "-" + purpose + "-", label: label}
+	return &Requests{client: mgr.GetClient(), served: served, purpose: "-" + purpose + "-", label: label}
 }
 
 // Served reports whether this manager runs the controller that restarts workloads.
 func (r *Requests) Served() bool { return r.served }
 
-// Of returns the state of the restart of a Deployment that was requested at or after the given
-// time; false if no restart was requested.
-func (r *Requests) Of(ctx context.Context, d *appsv1.Deployment, start time.Time) (rescue.Restart, bool, error) {
-	restart := &tidekeeperv1.ScheduledRestart{}
-	if err := r.client.Get(ctx, types.NamespacedName{Namespace: d.Namespace, Name: r.nameFor(d)}, restart); err != nil {
-		return rescue.Restart{}, false, client.IgnoreNotFound(err)
+// Known returns the cached ScheduledRestart that moves the pods of a Deployment; nil if there is none.
+func (r *Requests) Known(ctx context.Context, d *appsv1.Deployment) (*tidekeeperv1.ScheduledRestart, error) {
+	known := &tidekeeperv1.ScheduledRestart{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: d.Namespace, Name: r.nameFor(d)}, known)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // No ScheduledRestart is a state, in which a request creates one.
 	}
-	state, requested := rescue.StateOf(restart, start, r.clock.Now())
-	return state, requested, nil
+	if err != nil {
+		return nil, fmt.Errorf("get ScheduledRestart %s: %w", r.nameFor(d), err)
+	}
+	return known, nil
 }
 
 // Request requests a restart of a Deployment for the given time. If a restart for that time has
-// already ended, it requests a restart for a later time. value is the value of the label.
-func (r *Requests) Request(ctx context.Context, deployment *appsv1.Deployment, value string, start time.Time) error {
-	known := &tidekeeperv1.ScheduledRestart{}
-	name := r.nameFor(deployment)
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: name}, known)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get ScheduledRestart %s: %w", name, err)
+// already ended, it requests a restart for a later time. value is the value of the label. known is
+// the result of [Requests.Known] that led to the request. If the ScheduledRestart has changed since,
+// Request returns a conflict, so that two requests at the same time cause one restart.
+func (r *Requests) Request(ctx context.Context, deployment *appsv1.Deployment, known *tidekeeperv1.ScheduledRestart, value string, start time.Time) error {
+	if known == nil {
+		return r.create(ctx, deployment, value, workload.FormatTime(start))
 	}
 	if last := known.Status.LastRequestTime; last != nil && !start.After(last.Time) {
 		start = last.Add(time.Second)
 	}
-	at := workload.FormatTime(start)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:%q},"labels":{%q:%q}}}`,
+		known.ResourceVersion, tidekeeperv1.RestartNowAnnotation, workload.FormatTime(start), r.label, value)
+	restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: known.Namespace, Name: known.Name}}
+	if err := r.client.Patch(ctx, restart, client.RawPatch(types.MergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("request a restart by ScheduledRestart %s: %w", known.Name, err)
+	}
+	return nil
+}
+
+// create creates a ScheduledRestart that requests a restart for the given time.
+func (r *Requests) create(ctx context.Context, deployment *appsv1.Deployment, value, at string) error {
 	restart := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: deployment.Namespace, Name: name,
+			Namespace: deployment.Namespace, Name: r.nameFor(deployment),
 			Labels:      map[string]string{r.label: value},
 			Annotations: map[string]string{tidekeeperv1.RestartNowAnnotation: at},
 			OwnerReferences: []metav1.OwnerReference{{
@@ -87,16 +96,12 @@ func (r *Requests) Request(ctx context.Context, deployment *appsv1.Deployment, v
 			Schedule:  "@yearly", Suspend: true,
 		},
 	}
-	err = r.client.Create(ctx, restart)
-	if !apierrors.IsAlreadyExists(err) {
-		if err != nil {
-			return fmt.Errorf("create ScheduledRestart %s: %w", name, err)
-		}
-		return nil
+	err := r.client.Create(ctx, restart)
+	if apierrors.IsAlreadyExists(err) {
+		err = apierrors.NewConflict(schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}, restart.Name, err)
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q},"labels":{%q:%q}}}`, tidekeeperv1.RestartNowAnnotation, at, r.label, value)
-	if err := r.client.Patch(ctx, restart, client.RawPatch(types.MergePatchType, []byte(patch))); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("request a restart by ScheduledRestart %s: %w", name, err)
+	if err != nil {
+		return fmt.Errorf("create ScheduledRestart %s: %w", restart.Name, err)
 	}
 	return nil
 }
