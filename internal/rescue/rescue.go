@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rescue decides whether a restart must move a pod of a Deployment, because its eviction
-// would take the Deployment down or is never allowed. The package has no client, clock or logger;
-// the package requests requests such restarts.
+// would take the Deployment down or is never allowed. The package has no client, clock or logger. Its
+// folder requests has the package that asks for such restarts.
 package rescue
 
 import (

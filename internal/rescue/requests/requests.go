@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requests requests restarts of Deployments, which move their pods.
+// Package requests asks for restarts of Deployments that move their pods, by ScheduledRestarts.
 package requests
 
 import (
