@@ -90,6 +90,7 @@ var tiers = map[string][]suite{
 		blackBox("capacity", 220, suite{}),
 		blackBox("tenants", 240, suite{}),
 		blackBox("rotate", 90, suite{}),
+		blackBox("responder", 150, suite{}),
 		blackBox("readme", 150, suite{needs: []string{"build-helm"}}),
 		blackBox("argo", 80, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("monitoring", 60, suite{needs: []string{"build-prometheus"}}),

@@ -28,6 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
 const (
@@ -113,7 +114,7 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf) (in moves.Input, err error) {
 	in = moves.Input{
 		Now: r.clock.Now(), SingleReplicas: m.Spec.SingleReplicas, UnmanagedPods: m.Spec.UnmanagedPods, Refused: of.refused,
-		Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]moves.Restart{},
+		Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]rescue.Restart{},
 	}
 	for next := ""; ; {
 		page := &corev1.PodList{}
@@ -125,7 +126,7 @@ func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMainte
 			break
 		}
 	}
-	if !r.restarts.served {
+	if !r.restarts.Served() {
 		in.SingleReplicas = tidekeeperv1.SingleReplicasEvict
 	}
 	if in.LeavingElsewhere, err = r.leavingElsewhere(ctx, node); err != nil {
@@ -162,7 +163,7 @@ func (r *drainReconciler) leavingElsewhere(ctx context.Context, node string) (ma
 			return nil, fmt.Errorf("list the cached pods of node %s: %w", other, err)
 		}
 		for i := range list.Items {
-			if key, is := moves.DeploymentOf(&list.Items[i]); is && pods.IsActive(&list.Items[i]) {
+			if key, is := rescue.DeploymentOf(&list.Items[i]); is && pods.IsActive(&list.Items[i]) {
 				leaving[key]++
 			}
 		}
@@ -173,7 +174,7 @@ func (r *drainReconciler) leavingElsewhere(ctx context.Context, node string) (ma
 // addDeployment reads the Deployment of a pod, and the restart that was requested for the
 // Deployment.
 func (r *drainReconciler) addDeployment(ctx context.Context, in *moves.Input, pod *corev1.Pod, start time.Time) error {
-	key, _ := moves.DeploymentOf(pod)
+	key, _ := rescue.DeploymentOf(pod)
 	if _, known := in.Deployments[key]; known || in.SingleReplicas != tidekeeperv1.SingleReplicasRestart || !moves.MayNeedRescue(pod) {
 		return nil
 	}

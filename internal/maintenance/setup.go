@@ -48,7 +48,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	freezes := freeze.NewReader(mgr, c)
 	wakeups := wakeup.New[reconcile.Request](c)
 	drainWakeups := wakeup.New[reconcile.Request](c)
-	moves := &restarts{client: mgr.GetClient(), clock: c, served: freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})}
+	moves := newRestarts(mgr, c)
 	drainer := &drainReconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), drains: known, restarts: moves, freezes: freezes, metrics: m, clock: c,
 		recorder: mgr.GetEventRecorder("tidekeeper"), tell: func(name string) { wakeups.Enqueue(requestFor(name)) },
@@ -80,7 +80,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	if freezes.Watched() {
 		b.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	if moves.served {
+	if moves.Served() {
 		// The controller deletes ScheduledRestarts whose restart has ended.
 		b.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(maintenanceOfRestart))
 	}

@@ -270,7 +270,7 @@ var (
 		tidekeeperv1.AppliedAnnotation, tidekeeperv1.RestartNowAnnotation, tidekeeperv1.LastTickAnnotation,
 		tidekeeperv1.RestartedAtAnnotation,
 	)
-	keptLabels = sets.New(podcount.Label, tidekeeperv1.NodeMaintenanceLabel)
+	keptLabels = sets.New(podcount.Label, tidekeeperv1.NodeMaintenanceLabel, tidekeeperv1.EvictionResponderLabel)
 	// keptPodLabels is the set of labels that identify a pod's workload.
 	keptPodLabels = sets.New(pods.TemplateHashLabels()...)
 )

@@ -13,6 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/cache/readback"
 	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/evictionresponder"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/maintenance"
@@ -33,6 +34,7 @@ func controllers() []controller.Definition {
 		podcount.Controller(),
 		freeze.Controller(),
 		maintenance.Controller(),
+		evictionresponder.Controller(),
 	}
 }
 

@@ -123,7 +123,7 @@ func TestMaintenance(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{single, strict, loose} {
 		eventuallyReady(t, d)
 	}
-	ready := watchReady(t, map[string]int{single.Name: 1, strict.Name: 3, loose.Name: 2})
+	ready := cluster.WatchReady(t, map[string]int{single.Name: 1, strict.Name: 3, loose.Name: 2})
 	audit := cluster.Audit(t, "tidekeeper/")
 	m := maintenanceOf("maint", tidekeeperv1.UntilDrained)
 	cluster.Apply(t, m)
@@ -318,37 +318,4 @@ func nodeOf(t *testing.T, d *appsv1.Deployment) string {
 		t.Fatalf("%d pods of %s", len(list.Items), d.Name)
 	}
 	return list.Items[0].Spec.NodeName
-}
-
-// watchReady watches pods by their label app. The returned function stops the watch, and lists the
-// moments at which an app had fewer ready pods than it must have, in the order of the API server's
-// writes.
-func watchReady(t *testing.T, least map[string]int) func() []string {
-	t.Helper()
-	w := watchPods(t)
-	return func() (problems []string) {
-		ready := map[string]map[string]bool{}
-		for _, e := range w() {
-			app := e.pod.Labels["app"]
-			if _, watched := least[app]; !watched {
-				continue
-			}
-			if ready[app] == nil {
-				ready[app] = map[string]bool{}
-			}
-			is := !e.deleted && e.pod.DeletionTimestamp == nil && slices.ContainsFunc(e.pod.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			})
-			before := len(ready[app])
-			if is {
-				ready[app][e.pod.Name] = true
-			} else {
-				delete(ready[app], e.pod.Name)
-			}
-			if now := len(ready[app]); now < before && now < least[app] {
-				problems = append(problems, fmt.Sprintf("%s has %d ready pods when %s goes, want %d", app, now, e.pod.Name, least[app]))
-			}
-		}
-		return problems
-	}
 }

@@ -17,6 +17,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
 // Refused is an eviction that the API server has refused.
@@ -38,7 +39,7 @@ type Input struct {
 	// LeavingElsewhere is the number of pods of each Deployment on other nodes that are being drained.
 	LeavingElsewhere map[types.NamespacedName]int32
 	// Restarts contains the restarts that were requested for Deployments.
-	Restarts map[types.NamespacedName]Restart
+	Restarts map[types.NamespacedName]rescue.Restart
 	// Refused maps the UIDs of pods to the last refusal of their eviction.
 	Refused map[types.UID]Refused
 	// SingleReplicas and UnmanagedPods are the fields of the NodeMaintenance's spec.
@@ -81,7 +82,7 @@ func Decide(in Input) Output {
 	for i := range in.Pods {
 		pod := &in.Pods[i]
 		if pods.IsConditionTrue(pod, corev1.PodReady) && pod.DeletionTimestamp.IsZero() {
-			if key, is := DeploymentOf(pod); is {
+			if key, is := rescue.DeploymentOf(pod); is {
 				d.ready[key]++
 			}
 		} else if !drain.Leaves(pod) && !pods.IsTerminal(pod) && pods.IsOfDaemonSet(pod) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
 var now = time.Date(2026, time.June, 9, 12, 0, 0, 0, time.UTC)
@@ -79,9 +80,11 @@ func TestDecide(t *testing.T) {
 		{name: "the only replica, not ready", pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, of: deployment(1, 0, sameDeployment), how: "evict"},
 		{name: "a budget that never allows it", pod: same, of: deployment(3, 3, sameDeployment), in: withBudget(3, 3), how: "restart"},
 		{name: "a budget that allows it", pod: same, of: deployment(3, 3, sameDeployment), in: withBudget(3, 2), how: "evict"},
-		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Waiting, Message: "the restart budget is used up"} }, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
-		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
-		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
+		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) {
+			in.Restarts[web] = rescue.Restart{State: rescue.Waiting, Message: "the restart budget is used up"}
+		}, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
+		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
+		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
 		{name: "an eviction that was refused", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now.Add(time.Minute)} }, how: "stay", reason: "Refused", message: "pod shop/web-1 (Deployment/web): by a webhook"},
 		{name: "an eviction that is tried again", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now} }, how: "evict", reason: "Refused"},
 		{name: "a pod that is being deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(time.Minute)} }, of: deployment(1, 0, sameDeployment), how: "stay"},
@@ -96,7 +99,7 @@ func TestDecide(t *testing.T) {
 		{name: "a pod that has ended", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, how: "none"},
 	} {
 		in := Input{
-			Now: now, Pods: []corev1.Pod{pod(tc.pod)}, Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]Restart{},
+			Now: now, Pods: []corev1.Pod{pod(tc.pod)}, Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]rescue.Restart{},
 			Refused: map[types.UID]Refused{}, SingleReplicas: tidekeeperv1.SingleReplicasRestart, UnmanagedPods: tidekeeperv1.UnmanagedPodsKeep,
 		}
 		if tc.of != nil {

@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-func inputOf(name string, d *appsv1.Deployment, r map[types.NamespacedName]Restart) Input {
+func inputOf(name string, d *appsv1.Deployment, r map[types.NamespacedName]rescue.Restart) Input {
 	return Input{
 		Now: now, Pods: []corev1.Pod{pod(func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) })},
 		Deployments: map[types.NamespacedName]*appsv1.Deployment{web: d}, Restarts: r, SingleReplicas: tidekeeperv1.SingleReplicasRestart,
@@ -36,7 +37,7 @@ func TestTwoReplicasOnTwoDrainedNodes(t *testing.T) {
 // TestNewPodOfASucceededRestart checks a pod created by the restart that moved its predecessor off
 // another node.
 func TestNewPodOfASucceededRestart(t *testing.T) {
-	out := Decide(inputOf("web-new", deployment(1, 1, func(*appsv1.Deployment) {}), map[types.NamespacedName]Restart{web: {State: Succeeded}}))
+	out := Decide(inputOf("web-new", deployment(1, 1, func(*appsv1.Deployment) {}), map[types.NamespacedName]rescue.Restart{web: {State: rescue.Succeeded}}))
 	if len(out.Evict) == 0 && len(out.Restart) == 0 {
 		t.Errorf("the pod is neither evicted nor restarted, for %q", out.Reason)
 	}
@@ -49,7 +50,7 @@ func TestRolloutOfAnotherClient(t *testing.T) {
 		d.Generation, d.Status.ObservedGeneration = 2, 2
 		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas = 2, 1, 1 // The new pod is not ready yet.
 	})
-	out := Decide(inputOf("web-old", d, map[types.NamespacedName]Restart{web: {State: Failed, Message: "Skipped, AlreadyRestarted: web has been restarted since"}}))
+	out := Decide(inputOf("web-old", d, map[types.NamespacedName]rescue.Restart{web: {State: rescue.Failed, Message: "Skipped, AlreadyRestarted: web has been restarted since"}}))
 	if len(out.Evict) == 1 {
 		t.Error("the only ready pod is evicted while its successor starts")
 	}
@@ -61,8 +62,8 @@ func TestRunningRestart(t *testing.T) {
 	d := deployment(2, 2, func(d *appsv1.Deployment) {
 		d.Status.Replicas, d.Status.UpdatedReplicas = 3, 1
 	})
-	for state, evicted := range map[RestartState]int{Waiting: 0, Running: 0, Succeeded: 1, Failed: 1} {
-		out := Decide(inputOf("web-old", d, map[types.NamespacedName]Restart{web: {State: state}}))
+	for state, evicted := range map[rescue.RestartState]int{rescue.Waiting: 0, rescue.Running: 0, rescue.Succeeded: 1, rescue.Failed: 1} {
+		out := Decide(inputOf("web-old", d, map[types.NamespacedName]rescue.Restart{web: {State: state}}))
 		if len(out.Evict) != evicted || len(out.Restart) != 0 || out.Left != 1 {
 			t.Errorf("with a restart that is %s: %+v", state, out)
 		}

@@ -46,7 +46,7 @@ func upFlagSet(args ...string) (*pflag.FlagSet, *cluster.Options, error) {
 // detached sandbox.
 func TestChildHasAllOptions(t *testing.T) {
 	given := []string{"--nodes=7", "--real-nodes=2", "--kubeconfig=/k", "--audit", "--fresh", "--kubernetes=1.34", "--emulated-version=1.33",
-		"--keep-history", "--pod-events=false", "--pod-initialized-after=3s", "--owner=12"}
+		"--feature-gates=A=true,B=false", "--runtime-config=batch/v2alpha1=true", "--keep-history", "--pod-events=false", "--pod-initialized-after=3s", "--owner=12"}
 	flags, o, err := upFlagSet(given...)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestChildHasAllOptions(t *testing.T) {
 // TestFlagsThatRunningSandboxDoesNotSatisfy checks that a second "up" joins a running sandbox that
 // satisfies its flags, and that the error names the flags that are not satisfied.
 func TestFlagsThatRunningSandboxDoesNotSatisfy(t *testing.T) {
-	running := cluster.Status{Nodes: 5, RealNodes: 1, Kubeconfig: "/k", AuditLog: "/data/audit.log", Kubernetes: "1.34", KeepHistory: true, PodEvents: true, Owner: 12, Delays: kubelet.DefaultDelays()}
+	running := cluster.Status{Nodes: 5, RealNodes: 1, Kubeconfig: "/k", AuditLog: "/data/audit.log", Kubernetes: "1.34", FeatureGates: "A=true", KeepHistory: true, PodEvents: true, Owner: 12, Delays: kubelet.DefaultDelays()}
 	for _, tc := range []struct{ given, want string }{
 		{"", ""},
 		{"--nodes=3", ""},
@@ -94,6 +94,9 @@ func TestFlagsThatRunningSandboxDoesNotSatisfy(t *testing.T) {
 		{"--kubernetes=1.34", ""},
 		{"--kubernetes=1.33", "--kubernetes=1.33"},
 		{"--emulated-version=1.33", "--emulated-version=1.33"},
+		{"--feature-gates=A=true", ""},
+		{"--feature-gates=", "--feature-gates="},
+		{"--runtime-config=api/all=true", "--runtime-config=api/all=true"},
 		{"--keep-history", ""},
 		{"--keep-history=false", "--keep-history=false"},
 		{"--pod-events=false", "--pod-events=false"},

@@ -67,6 +67,10 @@ func differing(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) []stri
 			same = o.Kubernetes == s.Kubernetes
 		case "emulated-version":
 			same = o.EmulatedVersion == s.EmulatedVersion
+		case "feature-gates":
+			same = o.FeatureGates == s.FeatureGates
+		case "runtime-config":
+			same = o.RuntimeConfig == s.RuntimeConfig
 		case "keep-history":
 			same = o.KeepHistory == s.KeepHistory
 		case "pod-events":

@@ -102,6 +102,8 @@ func addUp(flags *pflag.FlagSet, o *cluster.Options) {
 	flags.BoolVar(&o.Fresh, "fresh", false, "remove the state of earlier runs from the data directory first")
 	flags.StringVar((*string)(&o.Kubernetes), "kubernetes", "", "run this release of Kubernetes, like 1.34, which 'make build-kubernetes' has built (default $SANDBOX_KUBERNETES, or that of --version)")
 	flags.StringVar(&o.EmulatedVersion, "emulated-version", "", "have the APIs and features of this release of Kubernetes only, like 1.34 (default that of --version)")
+	flags.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates of the control plane, like A=true,B=false, as kube-apiserver has them")
+	flags.StringVar(&o.RuntimeConfig, "runtime-config", "", "APIs of kube-apiserver to turn on or off, like batch/v2alpha1=true")
 	flags.BoolVar(&o.KeepHistory, "keep-history", false, "keep each revision of each object, for 'sandbox kubectl --at': memory and disk grow with each write")
 	flags.BoolVar(&o.PodEvents, "pod-events", true, "let kubelets write events about pods; leave them out where thousands of pods come and go")
 	o.Delays.AddFlags(flags)
@@ -194,6 +196,7 @@ func childArgs(o cluster.Options) []string {
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
 		fmt.Sprintf("--audit=%t", o.Audit), fmt.Sprintf("--fresh=%t", o.Fresh), fmt.Sprintf("--pod-events=%t", o.PodEvents),
 		"--kubernetes=" + string(o.Kubernetes), "--emulated-version=" + o.EmulatedVersion, fmt.Sprintf("--keep-history=%t", o.KeepHistory),
+		"--feature-gates=" + o.FeatureGates, "--runtime-config=" + o.RuntimeConfig,
 	}
 	if o.Owner != nil {
 		args = append(args, fmt.Sprintf("--owner=%d", o.Owner.PID))

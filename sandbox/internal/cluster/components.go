@@ -119,17 +119,24 @@ func (p plan) apiServer() supervisor.Spec {
 			"--audit-log-maxsize=1024",
 		)
 	}
-	return supervisor.Spec{Name: component.APIServer, Path: p.program, Port: p.settings.APIServerPort, Args: append(args, p.emulating()...)}
+	if p.RuntimeConfig != "" {
+		args = append(args, "--runtime-config="+p.RuntimeConfig)
+	}
+	return supervisor.Spec{Name: component.APIServer, Path: p.program, Port: p.settings.APIServerPort, Args: append(args, p.features()...)}
 }
 
-// emulating returns the flags that make a component emulate an older version. Components that watch
-// all kinds must emulate the same version as the API server, because they would otherwise wait for
-// kinds that it does not serve.
-func (p plan) emulating() []string {
-	if p.EmulatedVersion == "" {
-		return nil
+// features returns the flags that choose the features of a component: the emulated version and the
+// feature gates. Components that watch all kinds must have the same features as the API server,
+// because they would otherwise wait for kinds that it does not serve.
+func (p plan) features() []string {
+	var flags []string
+	if p.EmulatedVersion != "" {
+		flags = append(flags, "--emulated-version="+p.EmulatedVersion)
 	}
-	return []string{"--emulated-version=" + p.EmulatedVersion}
+	if p.FeatureGates != "" {
+		flags = append(flags, "--feature-gates="+p.FeatureGates)
+	}
+	return flags
 }
 
 func (p plan) controllerManager() supervisor.Spec {
@@ -165,7 +172,7 @@ func (p plan) client(name string, args ...string) supervisor.Spec {
 		"--profiling=false",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	}, args, p.emulating())}
+	}, args, p.features())}
 }
 
 func (p plan) kubelets() supervisor.Spec {

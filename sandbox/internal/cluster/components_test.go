@@ -46,6 +46,12 @@ func TestOptionsBecomeArguments(t *testing.T) {
 		{"an emulated version", func(p *plan) { p.EmulatedVersion = "1.34" }, map[string][]string{
 			component.APIServer: {"--emulated-version=1.34"}, component.ControllerManager: {"--emulated-version=1.34"}, component.Scheduler: {"--emulated-version=1.34"},
 		}, nil},
+		{"feature gates", func(p *plan) { p.FeatureGates = "A=true" }, map[string][]string{
+			component.APIServer: {"--feature-gates=A=true"}, component.ControllerManager: {"--feature-gates=A=true"}, component.Scheduler: {"--feature-gates=A=true"},
+		}, nil},
+		{"an API that is off by default", func(p *plan) { p.RuntimeConfig = "batch/v2alpha1=true" }, map[string][]string{
+			component.APIServer: {"--runtime-config=batch/v2alpha1=true"},
+		}, nil},
 		{"without controllers", func(p *plan) { p.WithoutControllers = []string{"deployment-controller", "job-controller"} },
 			map[string][]string{component.ControllerManager: {"--controllers=*,-ttl-controller,-deployment-controller,-job-controller"}},
 			map[string][]string{component.ControllerManager: {"--controllers=*,-ttl-controller"}}},

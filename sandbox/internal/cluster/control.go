@@ -36,6 +36,8 @@ type Status struct {
 	Owner           int            `json:"owner,omitempty"`
 	Kubernetes      Release        `json:"kubernetes,omitempty"`
 	EmulatedVersion string         `json:"emulatedVersion,omitempty"`
+	FeatureGates    string         `json:"featureGates,omitempty"`
+	RuntimeConfig   string         `json:"runtimeConfig,omitempty"`
 	KeepHistory     bool           `json:"keepHistory,omitempty"`
 	PodEvents       bool           `json:"podEvents"`
 	Delays          kubelet.Delays `json:"delays"`
@@ -94,6 +96,8 @@ func (c *cluster) status() Status {
 		RealNodes:       c.RealNodes,
 		Kubernetes:      c.Kubernetes,
 		EmulatedVersion: c.EmulatedVersion,
+		FeatureGates:    c.FeatureGates,
+		RuntimeConfig:   c.RuntimeConfig,
 		KeepHistory:     c.KeepHistory,
 		PodEvents:       c.PodEvents,
 		Delays:          c.Delays,

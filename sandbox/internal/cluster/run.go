@@ -51,6 +51,10 @@ type Options struct {
 	// EmulatedVersion is the Kubernetes release, such as 1.34, to whose APIs and features the
 	// components are restricted. If it is empty, there is no restriction.
 	EmulatedVersion string
+	// FeatureGates is the value of --feature-gates of the API server, the controller manager and the
+	// scheduler. RuntimeConfig is the value of --runtime-config of the API server, which turns APIs on
+	// that are off by default. If they are empty, the components have their defaults.
+	FeatureGates, RuntimeConfig string
 	// KeepHistory disables the compaction of old revisions.
 	KeepHistory bool
 	// WithoutControllers lists the controllers that are disabled in the controller manager.

@@ -1,10 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package e2e
+package framework
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -14,6 +16,39 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// WatchReady watches pods by their label app. The returned function stops the watch, and lists the
+// moments at which an app had fewer ready pods than it must have, in the order of the API server's
+// writes.
+func (c *Cluster) WatchReady(t testing.TB, least map[string]int) func() []string {
+	t.Helper()
+	w := c.watchPods(t)
+	return func() (problems []string) {
+		ready := map[string]map[string]bool{}
+		for _, e := range w() {
+			app := e.pod.Labels["app"]
+			if _, watched := least[app]; !watched {
+				continue
+			}
+			if ready[app] == nil {
+				ready[app] = map[string]bool{}
+			}
+			is := !e.deleted && e.pod.DeletionTimestamp == nil && slices.ContainsFunc(e.pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			})
+			before := len(ready[app])
+			if is {
+				ready[app][e.pod.Name] = true
+			} else {
+				delete(ready[app], e.pod.Name)
+			}
+			if now := len(ready[app]); now < before && now < least[app] {
+				problems = append(problems, fmt.Sprintf("%s has %d ready pods when %s goes, want %d", app, now, e.pod.Name, least[app]))
+			}
+		}
+		return problems
+	}
+}
+
 // podEvent is a change of a pod.
 type podEvent struct {
 	pod     *corev1.Pod
@@ -22,9 +57,9 @@ type podEvent struct {
 
 // watchPods watches the pods of the namespace default, beginning with those that exist. The returned
 // function stops the watch, and returns the changes in the order of the API server's writes.
-func watchPods(t *testing.T) func() []podEvent {
+func (c *Cluster) watchPods(t testing.TB) func() []podEvent {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(cluster.Config)
+	clients, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,58 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rescue
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// UnservedAfter is the time after which the manager gives up on a ScheduledRestart that no manager
+// has observed.
+const UnservedAfter = 2 * time.Minute
+
+// StateOf returns the state of a restart that was requested at or after `start`; false if no
+// restart was requested.
+func StateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (Restart, bool) {
+	requested, err := decision.RequestedTime(restart, now)
+	waits := Restart{State: Waiting}
+	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil && ready.Reason != tidekeeperv1.ReasonSuspended && ready.Reason != tidekeeperv1.ReasonRestarting {
+		waits.Message = ready.Message
+	}
+	switch last := restart.Status.LastRequestTime; {
+	case restart.Status.Active != nil:
+		return Restart{State: Running}, true // A restart in progress for an earlier request also replaces the pods.
+	case last != nil && err == nil && requested.After(last.Time) && !requested.Before(start):
+		return waits, true
+	case last != nil && !last.Time.Before(start):
+		return outcomeOf(restart, start), true
+	case err != nil || requested.Before(start):
+		return Restart{}, false
+	case restart.Status.ObservedGeneration == 0 && now.Sub(restart.CreationTimestamp.Time) > UnservedAfter:
+		return Restart{State: Failed, Message: "no manager serves ScheduledRestarts of its namespace"}, true
+	default:
+		return waits, true
+	}
+}
+
+// outcomeOf returns the outcome of the last restart that was requested at or after `start`.
+func outcomeOf(restart *tidekeeperv1.ScheduledRestart, start time.Time) Restart {
+	for i := range restart.Status.History {
+		record := &restart.Status.History[i]
+		if record.ScheduledTime.Time.Before(start) {
+			continue
+		}
+		if record.Outcome == tidekeeperv1.OutcomeSucceeded {
+			return Restart{State: Succeeded, Tick: record.ScheduledTime.Time}
+		}
+		return Restart{State: Failed, Tick: record.ScheduledTime.Time, Message: fmt.Sprintf("%s, %s: %s", record.Outcome, record.Reason, cmp.Or(record.Message, "see its history"))}
+	}
+	return Restart{State: Succeeded, Tick: restart.Status.LastRequestTime.Time}
+}
