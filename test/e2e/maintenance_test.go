@@ -189,15 +189,15 @@ func TestMaintenance_RestartMovesAll(t *testing.T) {
 	eventuallyReady(t, d)
 	before := podNames(t, "together")
 	cluster.Change(t, other, func() { other.Spec.Unschedulable = false })
-	follow := watchPods(t)
+	follow := watchNodesAndPods(t, "together")
 	m := maintenanceOf("together", tidekeeperv1.UntilDrained)
 	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: names[:1]}
 	cluster.Apply(t, m)
 	eventuallyMaintained(t, m, "is complete", isComplete)
 	after := podNames(t, "together")
-	for _, e := range follow() {
-		if e.pod.Labels["app"] == "together" && !before.Has(e.pod.Name) && !after.Has(e.pod.Name) {
-			t.Fatalf("pod %s was created and deleted during the maintenance; there were %v before, and %v afterwards", e.pod.Name, before, after)
+	for _, event := range follow() {
+		if pod, is := event.Object.(*corev1.Pod); is && !before.Has(pod.Name) && !after.Has(pod.Name) {
+			t.Fatalf("pod %s was created and deleted during the maintenance; there were %v before, and %v afterwards", pod.Name, before, after)
 		}
 	}
 	if len(after) != 2 || len(before.Intersection(after)) > 0 {
