@@ -105,6 +105,15 @@ func NewWorld(list []policyv1.PodDisruptionBudget, volumes Volumes) *World {
 	return &World{budgetsOf(list), volumes}
 }
 
+// BudgetOf returns the only PodDisruptionBudget of a pod; nil if there is none, or if there are several,
+// with which the API server refuses each eviction.
+func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
+	if of := w.budgets.of(pod); len(of) == 1 {
+		return of[0]
+	}
+	return nil
+}
+
 // Leaves reports whether draining its node has to remove the pod. It returns false for terminated
 // pods, static pods and pods of DaemonSets.
 func Leaves(pod *corev1.Pod) bool {

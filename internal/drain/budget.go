@@ -38,18 +38,23 @@ func budgetsOf(list []policyv1.PodDisruptionBudget) budgets {
 	return all
 }
 
+// of returns the PodDisruptionBudgets that select a pod.
+func (b budgets) of(pod *corev1.Pod) (of []*policyv1.PodDisruptionBudget) {
+	for _, budget := range b[pod.Namespace] {
+		if budget.selector.Matches(labels.Set(pod.Labels)) {
+			of = append(of, budget.PodDisruptionBudget)
+		}
+	}
+	return of
+}
+
 // refusal returns the blocker of a pod whose eviction the PodDisruptionBudgets currently do not
 // allow, or nil if they allow it. It follows the rules of the Eviction API.
 func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 	if pod.Status.Phase == corev1.PodPending {
 		return nil // the API server evicts pending pods regardless of PodDisruptionBudgets
 	}
-	var of []*policyv1.PodDisruptionBudget
-	for _, budget := range b[pod.Namespace] {
-		if budget.selector.Matches(labels.Set(pod.Labels)) {
-			of = append(of, budget.PodDisruptionBudget)
-		}
-	}
+	of := b.of(pod)
 	switch len(of) {
 	case 0:
 		return nil

@@ -156,7 +156,7 @@ func (d *drains) refuse(node string, pod types.UID, reason string, now time.Time
 	if of := d.byNode[node]; of != nil {
 		delay := min(lastRetry, firstRetry<<min(of.attempts[pod], 5))
 		of.attempts[pod]++
-		of.refused[pod] = moves.Refused{Reason: reason, Again: now.Add(delay)}
+		of.refused[pod] = moves.Refused{Reason: reason, At: now, Again: now.Add(delay)}
 	}
 }
 

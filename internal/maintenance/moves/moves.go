@@ -23,9 +23,15 @@ import (
 // Refused is an eviction that the API server has refused.
 type Refused struct {
 	Reason string
-	// Again is the time at which the eviction is retried.
+	// At is the time of the refusal.
+	At time.Time
+	// Again is the time at which the eviction is retried, unless the pod's budget allows evictions
+	// earlier.
 	Again time.Time
 }
+
+// retryPause is the minimum time after which a refused eviction is retried.
+const retryPause = 2 * time.Second
 
 // Input holds the facts about the pods of a node.
 type Input struct {
@@ -71,13 +77,15 @@ type decider struct {
 	out   Output
 	// ready is the number of ready pods of each Deployment on the node.
 	ready map[types.NamespacedName]int32
+	// chosen is the number of pods in out.Evict of each PodDisruptionBudget.
+	chosen map[*policyv1.PodDisruptionBudget]int32
 	// rank is the precedence of the reason in out; lower ranks come first.
 	rank int
 }
 
 // Decide determines how the pods leave a node.
 func Decide(in Input) Output {
-	d := &decider{Input: in, world: drain.NewWorld(in.Budgets, drain.Volumes{}), ready: map[types.NamespacedName]int32{}, rank: len(ranks)}
+	d := &decider{Input: in, world: drain.NewWorld(in.Budgets, drain.Volumes{}), ready: map[types.NamespacedName]int32{}, chosen: map[*policyv1.PodDisruptionBudget]int32{}, rank: len(ranks)}
 	d.out.Settled = true
 	for i := range in.Pods {
 		pod := &in.Pods[i]
@@ -128,12 +136,21 @@ func (d *decider) move(pod *corev1.Pod) {
 	}
 	if r, refused := d.Refused[pod.UID]; refused {
 		d.blocked(pod, d.refusalReason(pod), r.Reason)
-		if d.Now.Before(r.Again) {
+		if d.Now.Before(r.Again) && !d.allowedSince(pod, r) {
 			d.wake(r.Again)
 			return
 		}
 	}
+	d.chosen[d.world.BudgetOf(pod)]++
 	d.out.Evict = append(d.out.Evict, pod)
+}
+
+// allowedSince reports whether the pod's PodDisruptionBudget allows more evictions than have been chosen,
+// after one of the pod was refused. Without that, the pods of a large workload would leave at the pace
+// of retries instead of the pace of their budget.
+func (d *decider) allowedSince(pod *corev1.Pod, r Refused) bool {
+	b := d.world.BudgetOf(pod)
+	return b != nil && b.Status.ObservedGeneration >= b.Generation && b.Status.DisruptionsAllowed > d.chosen[b] && !d.Now.Before(r.At.Add(retryPause))
 }
 
 // terminating records a pod that still exists although it should already have been deleted.

@@ -4,6 +4,7 @@
 package moves
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,8 +86,8 @@ func TestDecide(t *testing.T) {
 		}, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
 		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
 		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = rescue.Restart{State: rescue.Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
-		{name: "an eviction that was refused", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now.Add(time.Minute)} }, how: "stay", reason: "Refused", message: "pod shop/web-1 (Deployment/web): by a webhook"},
-		{name: "an eviction that is tried again", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now} }, how: "evict", reason: "Refused"},
+		{name: "an eviction that was refused", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{Reason: "by a webhook", Again: now.Add(time.Minute)} }, how: "stay", reason: "Refused", message: "pod shop/web-1 (Deployment/web): by a webhook"},
+		{name: "an eviction that is tried again", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{Reason: "by a webhook", Again: now} }, how: "evict", reason: "Refused"},
 		{name: "a pod that is being deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(time.Minute)} }, of: deployment(1, 0, sameDeployment), how: "stay"},
 		{name: "a pod that should be gone", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)} }, how: "stay", reason: "Terminating"},
 		{name: "a finalizer", pod: func(p *corev1.Pod) {
@@ -118,6 +119,49 @@ func TestDecide(t *testing.T) {
 		}
 		if how != tc.how || out.Reason != tc.reason || !strings.Contains(out.Message, tc.message) {
 			t.Errorf("%s: %s, %s: %s", tc.name, how, out.Reason, out.Message)
+		}
+	}
+}
+
+// TestRetriesAtThePaceOfTheBudget checks that, of the pods whose evictions were refused, as many are evicted
+// before the time of their retries as their PodDisruptionBudget allows by now.
+func TestRetriesAtThePaceOfTheBudget(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allowed int32
+		change  func(*Input)
+		want    []string
+	}{
+		"it allows nothing":          {allowed: 0},
+		"it allows one eviction":     {allowed: 1, want: []string{"web-1"}},
+		"it allows two evictions":    {allowed: 2, want: []string{"web-1", "web-2"}},
+		"it allows more than needed": {allowed: 9, want: []string{"web-1", "web-2", "web-3"}},
+		"a pod was never refused":    {allowed: 1, change: func(in *Input) { delete(in.Refused, "web-1") }, want: []string{"web-1"}},
+		"a retry is due":             {allowed: 0, change: func(in *Input) { in.Refused["web-2"] = Refused{Again: now} }, want: []string{"web-2"}},
+		"the refusal is a second old": {allowed: 2, change: func(in *Input) {
+			in.Refused["web-1"] = Refused{At: now.Add(-time.Second), Again: now.Add(time.Minute)}
+		}, want: []string{"web-2", "web-3"}},
+		"its status is older than its spec": {allowed: 2, change: func(in *Input) { in.Budgets[0].Generation = 2 }},
+		"there is another budget": {allowed: 2, change: func(in *Input) {
+			other := *in.Budgets[0].DeepCopy()
+			in.Budgets = append(in.Budgets, other)
+		}},
+	} {
+		budget := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
+		budget.Status.DisruptionsAllowed = tc.allowed
+		in := Input{Now: now, Budgets: []policyv1.PodDisruptionBudget{budget}, Refused: map[types.UID]Refused{}}
+		for _, name := range []string{"web-1", "web-2", "web-3"} {
+			in.Pods = append(in.Pods, pod(func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) }))
+			in.Refused[types.UID(name)] = Refused{At: now.Add(-time.Minute), Again: now.Add(time.Minute)}
+		}
+		if tc.change != nil {
+			tc.change(&in)
+		}
+		var got []string
+		for _, pod := range Decide(in).Evict {
+			got = append(got, pod.Name)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q are evicted, want %q", name, got, tc.want)
 		}
 	}
 }
