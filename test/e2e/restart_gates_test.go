@@ -66,21 +66,24 @@ func TestPartitionThatRollsNothing(t *testing.T) {
 // TestFailureLimitAndARequest checks that a schedule that was stopped by its failure limit stays
 // stopped when a requested restart succeeds.
 func TestFailureLimitAndARequest(t *testing.T) {
-	cluster.StartManager(t)
+	clock := framework.NewStandingClock(t, time.Now().Truncate(time.Second))
+	cluster.WithClocks(t).StartManager(t, clock.Flag())
 	cluster.AddNodes(t, "limit", 1)
 	d := deployment("limit", 1, app)
 	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/behavior": "never-ready"}
 	cluster.Apply(t, d)
 	r := restartOf("Deployment", "limit")
-	r.Spec.Suspend, r.Spec.FailureLimit, r.Spec.ProgressDeadlineSeconds, r.Spec.Precondition = false, 1, 2, tidekeeperv1.PreconditionNone
+	r.Spec.Suspend, r.Spec.FailureLimit, r.Spec.ProgressDeadlineSeconds, r.Spec.Precondition = false, 1, 60, tidekeeperv1.PreconditionNone
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Scheduled")
-	tick := request(t, r)
+	tick := cluster.RequestRestart(t, r, clock.Now(t))
+	eventuallyRestartIs(t, r, "Restarting")
+	clock.Set(t, clock.Now(t).Add(2*time.Minute))
 	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeFailed, "Timeout")
 	eventuallyRestartIs(t, r, "FailureLimit")
 	cluster.Change(t, d, func() { delete(d.Spec.Template.Annotations, "sandbox.tidekeeper.dev/behavior") })
 	rolledOut(t, "Deployment", "limit")
-	cluster.RequestRestart(t, r, tick.Add(time.Second))
+	cluster.RequestRestart(t, r, clock.Now(t))
 	framework.Eventually(t, "the request is completed", func() error {
 		cluster.Refresh(t, r)
 		return diff(2, len(r.Status.History))

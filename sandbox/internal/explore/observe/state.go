@@ -107,15 +107,16 @@ func (a Names) State(objects []Version, locks map[string]bool) State {
 }
 
 // Key returns an object's key. If the name differs from run to run, all objects of the resource
-// with the same controller share a key.
+// with the same controller, or with the same only owner, share a key.
 func (a Names) Key(v *Version) string {
 	o := v.Object
 	key := v.GeneralKey()
 	if a.Stable == nil || a.Stable[key] {
 		return key
 	}
-	for _, owner := range o.GetOwnerReferences() {
-		if owner.Controller != nil && *owner.Controller {
+	owners := o.GetOwnerReferences()
+	for _, owner := range owners {
+		if owner.Controller != nil && *owner.Controller || len(owners) == 1 {
 			return NameKey(v.Resource, o.GetNamespace(), "* of "+owner.Kind+" "+a.ownerName(owner.Name))
 		}
 	}

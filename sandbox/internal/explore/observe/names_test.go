@@ -1,0 +1,41 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestKey checks that objects whose names differ from run to run are known by their owner, such as
+// those whose names end with a hash of the owner's UID.
+func TestKey(t *testing.T) {
+	t.Parallel()
+	owner := func(name string, controller *bool) metav1.OwnerReference {
+		return metav1.OwnerReference{Kind: "Deployment", Name: name, Controller: controller}
+	}
+	names := Names{Stable: map[string]bool{"jobs.batch shop/daily": true, "deployments.apps shop/web": true}}
+	for name, tc := range map[string]struct {
+		object string
+		owners []metav1.OwnerReference
+		want   string
+	}{
+		"the same name in each run":      {"daily", []metav1.OwnerReference{owner("web", new(true))}, "jobs.batch shop/daily"},
+		"a controller":                   {"web-1a2b", []metav1.OwnerReference{owner("other", nil), owner("web", new(true))}, "jobs.batch shop/* of Deployment web"},
+		"one owner, no controller":       {"web-1a2b", []metav1.OwnerReference{owner("web", nil)}, "jobs.batch shop/* of Deployment web"},
+		"one owner with a changing name": {"web-1a2b", []metav1.OwnerReference{owner("web-3c4d", nil)}, "jobs.batch shop/* of Deployment *"},
+		"two owners, no controller":      {"web-1a2b", []metav1.OwnerReference{owner("web", nil), owner("other", nil)}, "jobs.batch shop/web-1a2b"},
+		"no owner":                       {"web-1a2b", nil, "jobs.batch shop/web-1a2b"},
+	} {
+		o := &unstructured.Unstructured{}
+		o.SetNamespace("shop")
+		o.SetName(tc.object)
+		o.SetOwnerReferences(tc.owners)
+		if got := names.Key(&Version{Resource: "jobs.batch", Object: o}); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
