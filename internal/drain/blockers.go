@@ -114,6 +114,14 @@ func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 	return nil
 }
 
+// NeverAllows reports whether a PodDisruptionBudget of the pod allows no disruption even while all pods
+// are healthy.
+func (w *World) NeverAllows(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(w.budgets.of(pod), func(b *policyv1.PodDisruptionBudget) bool {
+		return b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods
+	})
+}
+
 // Leaves reports whether draining its node has to remove the pod. It returns false for terminated
 // pods, static pods and pods of DaemonSets.
 func Leaves(pod *corev1.Pod) bool {

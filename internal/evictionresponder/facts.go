@@ -53,7 +53,7 @@ func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 			return in, err
 		}
 		in.Restart = restartOf(in.known, in.Pod, decision.Entry(e).StartTime.Time, in.Now)
-		if in.Restart != nil && in.Restart.State == rescue.Waiting {
+		if in.Restart != nil && in.Restart.InProgress() {
 			return in, nil
 		}
 		if in.Restart != nil {
@@ -76,7 +76,7 @@ func restartOf(known *tidekeeperv1.ScheduledRestart, pod *corev1.Pod, start, now
 	if restart, requested := rescue.StateOf(known, start, now); requested {
 		return &restart
 	}
-	if restart, requested := rescue.StateOf(known, pod.CreationTimestamp.Add(time.Second), now); requested && restart.State == rescue.Waiting {
+	if restart, requested := rescue.StateOf(known, pod.CreationTimestamp.Add(time.Second), now); requested && restart.InProgress() {
 		return &restart
 	}
 	return nil

@@ -8,14 +8,10 @@ package rescue
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -47,6 +43,9 @@ type Restart struct {
 	Message string
 }
 
+// InProgress reports whether the restart waits or runs.
+func (r *Restart) InProgress() bool { return r.State == Waiting || r.State == Running }
+
 // Spares reports whether the restart has succeeded and did not replace the pod, because the pod was
 // created after it.
 func (r *Restart) Spares(pod *corev1.Pod) bool {
@@ -61,7 +60,7 @@ func DeploymentOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 }
 
 // WhyEvicted returns the reason for which a ready pod of the Deployment is evicted instead of moved
-// by a restart; "" if a restart moves it. never is the result of [NeverAllowed]. leaving is the
+// by a restart; "" if a restart moves it. never is the result of the NeverAllows of a drain.World. leaving is the
 // number of the Deployment's ready pods that have to leave at this time, including the pod itself.
 func WhyEvicted(d *appsv1.Deployment, never bool, leaving int32) string {
 	least, possible := readyDuring(d)
@@ -120,14 +119,4 @@ func readyDuring(d *appsv1.Deployment) (least int, possible bool) {
 func IsRolling(d *appsv1.Deployment) bool {
 	s := &d.Status
 	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas < s.Replicas
-}
-
-// NeverAllowed reports whether a PodDisruptionBudget of the pod allows no disruption even while all
-// pods are healthy.
-func NeverAllowed(budgets []policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	return slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool {
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		return err == nil && b.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) &&
-			b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods
-	})
 }

@@ -86,7 +86,14 @@ func TestStateOf(t *testing.T) {
 			},
 			start: start, want: Restart{State: Waiting, Message: "the books are closed"}, requested: true,
 		},
-		"in progress":                        {change: func(r *tidekeeperv1.ScheduledRestart) { r.Status.Active = &tidekeeperv1.ActiveRestart{} }, start: start, want: Restart{State: Running}, requested: true},
+		"in progress": {change: func(r *tidekeeperv1.ScheduledRestart) { r.Status.Active = &tidekeeperv1.ActiveRestart{} }, start: start, want: Restart{State: Running}, requested: true},
+		"in progress, and held up": {
+			change: func(r *tidekeeperv1.ScheduledRestart) {
+				r.Status.Active = &tidekeeperv1.ActiveRestart{}
+				r.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: tidekeeperv1.ReasonTargetPaused, Message: "it is paused"}}
+			},
+			start: start, want: Restart{State: Running, Message: "it is paused"}, requested: true,
+		},
 		"in progress for an earlier request": {change: func(r *tidekeeperv1.ScheduledRestart) { r.Status.Active = &tidekeeperv1.ActiveRestart{} }, start: start.Add(time.Minute), want: Restart{State: Running}, requested: true},
 		"succeeded":                          {change: ended(tidekeeperv1.OutcomeSucceeded), start: start, want: Restart{State: Succeeded, Tick: start}, requested: true},
 		"failed":                             {change: ended(tidekeeperv1.OutcomeFailed), start: start, want: Restart{State: Failed, Tick: start, Message: "Failed, Timeout: too slow"}, requested: true},

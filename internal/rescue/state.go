@@ -28,7 +28,8 @@ func StateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (Rest
 	}
 	switch last := restart.Status.LastRequestTime; {
 	case restart.Status.Active != nil:
-		return Restart{State: Running}, true // A restart in progress for an earlier request also replaces the pods.
+		waits.State = Running
+		return waits, true // A restart in progress for an earlier request also replaces the pods.
 	case last != nil && err == nil && requested.After(last.Time) && !requested.Before(start):
 		return waits, true
 	case last != nil && !last.Time.Before(start):

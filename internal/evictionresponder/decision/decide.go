@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
@@ -114,7 +115,7 @@ func Decide(in Input) Step {
 		return d.wait("the pod is being deleted")
 	case in.Deployment == nil:
 		return d.complete(Declined, "the pod belongs to no Deployment, so that no restart moves it")
-	case in.Restart != nil && (in.Restart.State == rescue.Waiting || in.Restart.State == rescue.Running):
+	case in.Restart != nil && in.Restart.InProgress():
 		return d.wait(d.waiting())
 	case in.Restart != nil && !in.Restart.Spares(pod):
 		return d.ended()
@@ -155,7 +156,7 @@ func (d *decider) begin() Step {
 	if !pods.IsConditionTrue(d.Pod, corev1.PodReady) {
 		return d.complete(Declined, "the pod is not ready, so that its eviction takes nothing down")
 	}
-	if why := rescue.WhyEvicted(d.Deployment, rescue.NeverAllowed(d.Budgets, d.Pod), 1+d.Leaving); why != "" {
+	if why := rescue.WhyEvicted(d.Deployment, drain.NewWorld(d.Budgets, drain.Volumes{}).NeverAllows(d.Pod), 1+d.Leaving); why != "" {
 		return d.complete(Declined, fmt.Sprintf("Deployment %s is not restarted: %s", d.Deployment.Name, why))
 	}
 	switch {

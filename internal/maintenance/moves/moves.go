@@ -134,22 +134,22 @@ func (d *decider) move(pod *corev1.Pod) {
 	if d.SingleReplicas == tidekeeperv1.SingleReplicasRestart && d.rescue(pod) {
 		return
 	}
+	budget := d.world.BudgetOf(pod)
 	if r, refused := d.Refused[pod.UID]; refused {
 		d.blocked(pod, d.refusalReason(pod), r.Reason)
-		if d.Now.Before(r.Again) && !d.allowedSince(pod, r) {
+		if d.Now.Before(r.Again) && !d.allowedSince(budget, r) {
 			d.wake(r.Again)
 			return
 		}
 	}
-	d.chosen[d.world.BudgetOf(pod)]++
+	d.chosen[budget]++
 	d.out.Evict = append(d.out.Evict, pod)
 }
 
-// allowedSince reports whether the pod's PodDisruptionBudget allows more evictions than have been chosen,
+// allowedSince reports whether a pod's PodDisruptionBudget allows more evictions than have been chosen,
 // after one of the pod was refused. Without that, the pods of a large workload would leave at the pace
 // of retries instead of the pace of their budget.
-func (d *decider) allowedSince(pod *corev1.Pod, r Refused) bool {
-	b := d.world.BudgetOf(pod)
+func (d *decider) allowedSince(b *policyv1.PodDisruptionBudget, r Refused) bool {
 	return b != nil && b.Status.ObservedGeneration >= b.Generation && b.Status.DisruptionsAllowed > d.chosen[b] && !d.Now.Before(r.At.Add(retryPause))
 }
 

@@ -32,7 +32,7 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 	if !is || deployment == nil || !pods.IsConditionTrue(pod, corev1.PodReady) {
 		return false
 	}
-	if rescue.WhyEvicted(deployment, rescue.NeverAllowed(d.Budgets, pod), d.ready[key]+d.LeavingElsewhere[key]) != "" {
+	if rescue.WhyEvicted(deployment, d.world.NeverAllows(pod), d.ready[key]+d.LeavingElsewhere[key]) != "" {
 		return false
 	}
 	requested = requested && !restart.Spares(pod)
