@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// newCheck returns the subcommand check, which helm test runs.
+// newCheck returns the subcommand check, which verifies an installation. `helm test` runs it.
 func newCheck() *cobra.Command {
 	opts := manager.NewOptions()
 	timeout := time.Minute

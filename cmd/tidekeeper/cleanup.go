@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// newCleanup returns the subcommand cleanup, which helm uninstall runs before it deletes the
-// manager.
+// newCleanup returns the subcommand cleanup, which deletes Tidekeeper's node pools and node
+// maintenances. `helm uninstall` runs it before it deletes the manager.
 func newCleanup() *cobra.Command {
 	opts := manager.NewOptions()
 	timeout := 4 * time.Minute

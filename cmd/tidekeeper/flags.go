@@ -15,7 +15,8 @@ import (
 )
 
 // addFlags adds the flag --timeout, and the manager's flags named in shared, to a command. `until`
-// completes the help text of --timeout. addFlags panics if the manager lacks one of the flags.
+// completes the help text of --timeout. addFlags panics if the manager has no flag with a name in
+// shared.
 func addFlags(cmd *cobra.Command, opts *manager.Options, timeout *time.Duration, until string, shared ...string) {
 	var sets cliflag.NamedFlagSets
 	own := sets.FlagSet(cmd.Name())

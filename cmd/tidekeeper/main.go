@@ -56,7 +56,7 @@ func newCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return manager.Run(cmd.Context(), opts)
 		},
-		// run prints the error itself, which a usage message would bury.
+		// The function run prints the error. A usage message would make the error hard to find.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -6,26 +6,28 @@ package capacity
 import "k8s.io/apimachinery/pkg/util/sets"
 
 // admission evaluates the constraints between pods while the pods of lost nodes are placed on other
-// nodes. It changes the shared counters, so undo must be called at the end.
+// nodes. It changes the counters of the cluster, so undo must be called at the end.
 type admission struct {
 	classes  *classes
 	counters []*counter
-	// ports contains the host ports of placed pods.
+	// ports maps each node to the host ports of the pods placed on it.
 	ports map[*node][]hostPort
-	// changes lists the changes of counters, to revert them.
+	// changes lists the pods added to and removed from the counters, for undo.
 	changes []change
 	lost    []*node
 }
 
-// change is the addition of a pod to a counter, or the removal of a pod from it.
+// change records that a pod on a node was added to the counters (by is 1) or removed from them (by
+// is -1).
 type change struct {
 	pod  pod
 	node *node
 	by   int
 }
 
-// newAdmission returns an admission for placing the homeless pods of lost nodes. It is nil if there
-// are no constraints between these pods and other pods.
+// newAdmission returns an admission for placing the pods in `homeless`, which need another node
+// because their nodes are lost. It returns nil if there are no constraints between these pods and
+// other pods.
 func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	needed := sets.New[*counter]()
 	constrained := false
@@ -61,7 +63,7 @@ func (a *admission) admits(p pod, n *node) bool {
 	return rules.refusal(n, append(used, a.ports[n]...)) == ""
 }
 
-// place adds a pod to the counters of its new node.
+// place adds a pod to the counters, as a pod on its new node.
 func (a *admission) place(p pod, n *node) {
 	if a == nil {
 		return
@@ -72,7 +74,7 @@ func (a *admission) place(p pod, n *node) {
 	}
 }
 
-// undo restores the counters.
+// undo restores the counters of the cluster, which newAdmission and the placed pods have changed.
 func (a *admission) undo() {
 	if a == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// nodeFit is the number of copies of a pod that fit on a single node, and the resource or constraint
-// that limits this number.
+// nodeFit is the number of copies of a pod that fit on a single node, and the resource or
+// constraint that limits this number.
 type nodeFit struct {
 	node   *node
 	copies int64
@@ -36,8 +36,9 @@ type sharedLimit struct {
 	name, key string
 	// perNode is true if each node forms a separate topology domain.
 	perNode bool
-	// most returns the number of further copies that end up in each domain, given the sum of copies in
-	// each domain. certain is false if the number depends on the scheduler's choices.
+	// most returns the number of copies that each domain accepts under the limit. sums is the
+	// number of copies that fit on the nodes of each domain without the limit. certain is false if
+	// the result depends on the scheduler's choices.
 	most func(sums map[string]int64) (copies map[string]int64, certain bool)
 	// floor returns the minimum number of copies that a domain accepts, whatever the other
 	// constraints are. It is nil if the minimum is unknown.
@@ -70,7 +71,8 @@ func (r *rules) shared() (limits []sharedLimit) {
 	return limits
 }
 
-// oneEach allows one copy in each domain.
+// oneEach is the limit of one copy in each domain. Like [sharedLimit.most], it converts the sums of
+// copies that fit.
 func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	copies := map[string]int64{}
 	for domain, sum := range sums {
@@ -79,7 +81,7 @@ func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// oneDomain allows copies only in the domain with the largest sum. The scheduler may choose another
+// oneDomain limits copies to the domain with the largest sum. The scheduler may choose another
 // domain, so the number is certain only if all sums other than 0 are equal.
 func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 	best, certain := "", true
@@ -116,8 +118,8 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// floor implements [sharedLimit.floor]: the smallest number of pods in a domain never decreases
-// while copies are placed.
+// floor implements [sharedLimit.floor]. While copies are placed, the smallest number of pods in any
+// domain never decreases, and so neither does the number of copies that the domain accepts.
 func (s *spreadRule) floor(domain string) int64 {
 	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.pods[domain]))
 }
@@ -126,8 +128,8 @@ func (s *spreadRule) floor(domain string) int64 {
 type limited struct {
 	sharedLimit
 	total int64
-	// sums maps each domain to the sum of copies on its nodes. copies maps each domain to the number
-	// of copies that it accepts.
+	// sums maps each domain to the number of copies that fit on its nodes without the limit. copies
+	// maps each domain to the number of copies that it accepts under the limit.
 	sums, copies map[string]int64
 	certain      bool
 }
@@ -204,8 +206,8 @@ func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bo
 	return main, bounds, found == 1
 }
 
-// capped returns the copies on each node, reduced to the floors of the given limits or, if `most` is
-// set, to the maximum numbers of copies that they allow.
+// capped returns the copies on each node, reduced to the floors of the given limits or, if `most`
+// is set, to the maximum numbers of copies that they allow.
 func (r nodeFits) capped(limits []sharedLimit, most bool) nodeFits {
 	result := slices.Clone(r)
 	for _, limit := range limits {

@@ -15,7 +15,8 @@ type counter struct {
 	key string
 	// selects reports whether a pod is counted.
 	selects func(p pod) bool
-	// on reports whether a node belongs to its domain; nil if each node with the label does.
+	// on reports whether a node counts as part of its domain. If it is nil, each node with the
+	// label does.
 	on    func(n *corev1.Node) bool
 	pods  map[string]int
 	total int
@@ -26,7 +27,7 @@ type counter struct {
 
 // domains tracks the smallest number of pods in any domain of a topology spread constraint.
 type domains struct {
-	// nodes is the number of nodes by domain.
+	// nodes maps each domain to its number of nodes.
 	nodes map[string]int
 	// byPods maps each number of pods to the number of domains with that many pods.
 	byPods map[int]int
@@ -38,7 +39,7 @@ func (c *counter) domain(n *node) (string, bool) {
 	return domain, has && (c.on == nil || c.on(n.object))
 }
 
-// at returns the number of selected pods in the node's domain.
+// at returns the number of pods that the counter selects in the node's domain.
 func (c *counter) at(n *node) int { return c.pods[n.object.Labels[c.key]] }
 
 // add adds `by` to the count of the node's domain if the counter selects the pod.
@@ -80,8 +81,8 @@ func (d *domains) raise(pods, by int) {
 	}
 }
 
-// least returns the smallest number of pods in any domain. As in the scheduler, it is 0 if there are
-// fewer domains than `wanted`.
+// least returns the smallest number of pods in any domain. As in the scheduler, it is 0 if there
+// are fewer domains than `wanted`.
 func (d *domains) least(wanted int) int {
 	count, least := 0, math.MaxInt32
 	for pods, domains := range d.byPods {

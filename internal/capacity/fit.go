@@ -41,8 +41,8 @@ type Fit struct {
 type Count struct {
 	What  string `json:"what"`
 	Nodes int    `json:"nodes"`
-	// TooSmall is set if the nodes are smaller than the pod. What may then contain additional
-	// reasons.
+	// TooSmall is set if the nodes are smaller than the pod. The field What may then contain
+	// additional reasons.
 	TooSmall bool `json:"-"`
 }
 

@@ -23,8 +23,9 @@ func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool
 	return node, worst, found
 }
 
-// worstZone is like [Cluster.WorstNode], but for the zones of the named nodes. Pods on other nodes
-// of a lost zone are not reported, but take up room on the remaining nodes, too.
+// worstZone is like [Cluster.WorstNode], but simulates the loss of each zone of the named nodes.
+// Pods on other nodes of a lost zone are not reported, but also take up room on the remaining
+// nodes.
 func (c *Cluster) worstZone(names []string) (zone string, worst Loss, found bool) {
 	zones := c.Zones()
 	for _, name := range c.Members(names).Zones() {

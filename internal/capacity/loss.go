@@ -88,7 +88,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 	return l
 }
 
-// addWithoutPlace sets the pods that fit on no node.
+// addWithoutPlace sets WithoutPlace and Requests from the pods that fit on no node.
 func (l *Loss) addWithoutPlace(a *axes, rest []pod) {
 	counts, short := map[WithoutPlace]int{}, a.zero()
 	for _, p := range rest {
@@ -117,8 +117,8 @@ func appendNew(list, elements []string) []string {
 	return list
 }
 
-// endsWithNode reports whether a pod terminates with its node, and needs no other: a pod of a DaemonSet,
-// or a pod that is being deleted.
+// endsWithNode reports whether a pod terminates with its node and needs no other node. This is the
+// case for a pod of a DaemonSet and for a pod that is being deleted.
 func endsWithNode(p pod) bool {
 	return pods.IsOfDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero()
 }

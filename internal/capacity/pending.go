@@ -23,7 +23,7 @@ type Group struct {
 // of pods, then by the namespace and name of their first pod.
 //
 // related reports whether there are constraints between a pod and other pods. If there are, the
-// scheduler treats pods with other labels differently.
+// pod's group contains only pods with equal labels, because such constraints depend on labels.
 func groupsOf(pending []*corev1.Pod, related func(*corev1.Pod) bool) []Group {
 	byKey := map[string]*Group{}
 	var groups []*Group

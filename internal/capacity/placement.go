@@ -9,17 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// placement places pods by first-fit: each on the first node, by name, that accepts the pod. It
-// does not modify the nodes.
+// placement places pods by first-fit: each pod on the first node, by name, that accepts it. The
+// nodes are not modified.
 type placement struct {
 	nodes []*node // indexed by node.number
-	// open caches, for each class, the nodes with room for a pod of the class, as far as the nodes
-	// have been scanned.
+	// open caches, for each class, the nodes that had room for a pod of the class before any
+	// placement, among the nodes scanned so far.
 	open map[*class]*openNodes
 	// room holds the resources that remain free after placements, indexed by node number. It is nil
 	// for nodes without placements.
 	room []vector
-	// placed is called after each placement of a pod, unless it is nil.
+	// placed is called after each placement of a pod, unless it is nil. left holds the resources of
+	// the pod's new node that remain free.
 	placed func(p pod, n *node, left vector)
 }
 
@@ -35,12 +36,13 @@ func newPlacement(list []*node) *placement {
 }
 
 // place places each pod in turn on a node that is not in `gone`, and returns the pods that fit on
-// no node. between evaluates the constraints between pods.
+// no node. between evaluates the constraints between pods; it is nil if there are none.
 func (p *placement) place(homeless []pod, gone sets.Set[*node], between *admission) (rest []pod) {
 	var used []int
 	// Placements only reduce the free resources, so the search for the next pod of a class
-	// continues at the node where the last search ended. For pods with constraints between pods, it
-	// starts again, because such constraints can admit a node later that they do not admit now.
+	// continues at the node where the last search ended. For a pod that has constraints on other
+	// pods, the search starts again at the first node, because a placement can make such a
+	// constraint admit a node that it did not admit before.
 	next := map[*class]int{}
 	for _, h := range homeless {
 		n, k := p.firstFit(h.class, next[h.class], func(n *node) bool { return !gone.Has(n) && between.admits(h, n) })
@@ -67,9 +69,9 @@ func (p *placement) place(homeless []pod, gone sets.Set[*node], between *admissi
 	return rest
 }
 
-// firstFit returns the first admitted node that accepts a pod of the class, or nil if there is none.
-// The search starts at the class's k-th open node. firstFit also returns the index at which to
-// continue the search for the next pod.
+// firstFit returns the first admitted node that accepts a pod of the class, or nil if there is
+// none. The search starts at the class's k-th open node. firstFit also returns the index of the
+// open node at which to continue the search for the next pod of the class.
 func (p *placement) firstFit(of *class, k int, admitted func(*node) bool) (*node, int) {
 	open := p.open[of]
 	if open == nil {

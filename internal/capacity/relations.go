@@ -20,20 +20,22 @@ import (
 )
 
 // relations indexes the running pods that constraints between pods depend on. Its fields are filled
-// when they are first needed, because most pods have no such constraints.
+// when they are first needed, because most pods have no constraints on other pods.
 type relations struct {
 	nodes []*node
 	// byNamespace contains the running pods by namespace.
 	byNamespace map[string][]pod
-	// carried contains the distinct anti-affinity terms of running pods, by term.text.
+	// carried maps the text of each distinct anti-affinity term (see term.text) to the term and the
+	// running pods that have it.
 	carried map[string]*carried
-	// unique caches, for each topology key, whether all of its values differ between nodes.
+	// unique maps topology keys to the cached result of isUnique.
 	unique map[string]bool
-	// counters caches the counters of classes of running pods.
+	// counters caches counters of running pods, keyed by the name that the method counter
+	// describes.
 	counters map[string]*counter
 }
 
-// carried is an anti-affinity term of running pods.
+// carried is an anti-affinity term together with the running pods that have it.
 type carried struct {
 	term
 	pods []pod
@@ -104,8 +106,8 @@ func (r *relations) isUnique(key string) bool {
 	return unique
 }
 
-// counter returns the counter with the given name. If it is new, it first counts the running pods.
-// The name must uniquely identify the selection of pods and nodes.
+// counter returns the counter with the given name. If there is none, `created` becomes the counter,
+// and counts the running pods. The name must uniquely identify the selection of pods and nodes.
 func (r *relations) counter(name string, t *term, created counter) *counter {
 	if known := r.counters[name]; known != nil {
 		return known
@@ -122,7 +124,7 @@ func (r *relations) counter(name string, t *term, created counter) *counter {
 	return c
 }
 
-// repelling returns a counter of the pods that carry an anti-affinity term.
+// repelling returns a counter of the running pods that have the anti-affinity term t.
 func (r *relations) repelling(t *carried) *counter {
 	name := "carried\x00" + t.text
 	if known := r.counters[name]; known != nil {
@@ -142,7 +144,8 @@ func (r *relations) repelling(t *carried) *counter {
 }
 
 // spreadOf returns the rule for a topology spread constraint of a pod. keys lists the topology keys
-// of all constraints of the pod: only nodes with all of these labels count.
+// of all constraints of the pod: only nodes with all of these labels count. complete is false if
+// the constraint cannot be evaluated, because of an invalid selector or a label that the pod lacks.
 func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstraint, keys []string) (rule spreadRule, complete bool) {
 	selector, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 	if err != nil {
@@ -172,8 +175,8 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		name += "\x00" + constraintsOf(&example.Spec)
 	}
 	selects := func(p pod) bool {
-		// As in the scheduler, pods that are being deleted do not count, and an empty selector selects
-		// no running pod.
+		// As in the scheduler, pods that are being deleted do not count, and an empty selector
+		// selects no running pod.
 		return p.object.DeletionTimestamp.IsZero() && !selector.Empty() && own.matches(p.object)
 	}
 	rule = spreadRule{
@@ -187,8 +190,8 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 	return rule, complete
 }
 
-// refusal returns the constraint between pods that rejects all copies of a pod with the given rules
-// on the node, or "" if there is none.
+// refusal returns the name of the constraint between pods for which a node accepts no copy of a pod
+// with the given rules, or "" if there is none.
 func (r *relations) refusal(of *rules, n *node) string {
 	if of == nil {
 		return ""
@@ -196,7 +199,8 @@ func (r *relations) refusal(of *rules, n *node) string {
 	return of.lasting(n, r.usedPorts(of, n))
 }
 
-// usedPorts returns the host ports in use on a node, if the rules depend on them.
+// usedPorts returns the host ports in use on a node, or nil if the rules do not depend on host
+// ports.
 func (r *relations) usedPorts(of *rules, n *node) (used []hostPort) {
 	if len(of.ports) == 0 {
 		return nil

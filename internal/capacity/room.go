@@ -49,8 +49,8 @@ type Members struct {
 	nodes   []*node // sorted by name
 }
 
-// Room returns the room on the nodes. own lists the pool's own taints, which its pods
-// are assumed to tolerate.
+// Room returns the resources of the nodes, split into usable and lost resources. own lists the
+// pool's own taints, which its pods are assumed to tolerate.
 func (m *Members) Room(own []corev1.Taint) Room {
 	a, offered := m.axes, m.offered()
 	l := Room{Nodes: len(m.nodes), Lost: []tidekeeperv1.Lost{}}
@@ -132,7 +132,8 @@ func (m *Members) offered() []corev1.ResourceName {
 	return names
 }
 
-// takesAnotherPod reports whether the node has fewer pods than its pod limit.
+// takesAnotherPod reports whether the node has fewer pods than its allocatable resource "pods"
+// permits.
 func (m *Members) takesAnotherPod(n *node) bool {
 	i, known := m.axes.index[corev1.ResourcePods]
 	return known && n.free[i] > 0

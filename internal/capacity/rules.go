@@ -21,17 +21,19 @@ const (
 // rules holds the constraints between a pod and the other pods of the cluster.
 type rules struct {
 	ports []hostPort
-	// affinity has a counter for each affinity term, which counts the pods that all terms select.
+	// affinity has a counter for each affinity term of the pod. Each counter counts the pods that
+	// all of these terms select, as in the scheduler.
 	affinity []*counter
 	// alone is true if the pod may be placed although no pod matches its affinity terms, because
 	// the pod matches them itself.
 	alone bool
 	anti  []antiRule
-	// repelled has a counter for each distinct anti-affinity term that selects the pod, which
-	// counts the pods with the term.
+	// repelled has a counter for each distinct anti-affinity term of running pods that selects the
+	// pod. The counter counts the running pods with that term.
 	repelled []*counter
 	spreads  []spreadRule
-	// unevaluated lists the constraints that are only partly evaluated.
+	// unevaluated lists the names of the constraints between pods that are not or only partly
+	// evaluated.
 	unevaluated []string
 }
 
@@ -50,7 +52,8 @@ type spreadRule struct {
 	maxSkew, minDomains int
 	// self is 1 if the pod matches its own constraint, and 0 otherwise.
 	self int
-	// grows is true if placed copies count towards the skew of the next copy.
+	// grows is true if the constraint's selector selects the pod itself, so that each placed copy
+	// increases the skew.
 	grows bool
 	// perNode is true if each node forms a separate topology domain.
 	perNode bool
@@ -140,7 +143,7 @@ func (r *rules) addUnevaluated(name string, complete bool) {
 	}
 }
 
-// counters returns the counters whose values the rules depend on.
+// counters returns the counters that the affinity, anti-affinity and spread rules read.
 func (r *rules) counters() []*counter {
 	list := slices.Concat(r.affinity, r.repelled)
 	for _, a := range r.anti {
@@ -152,8 +155,8 @@ func (r *rules) counters() []*counter {
 	return list
 }
 
-// refusal returns the constraint that rejects the pod on the node, or "" if there is none. used
-// lists the host ports in use on the node.
+// refusal returns the name of the constraint that rejects the pod on the node, or "" if there is
+// none. used lists the host ports in use on the node.
 func (r *rules) refusal(n *node, used []hostPort) string {
 	if why := r.lasting(n, used); why != "" {
 		return why
@@ -211,7 +214,8 @@ func (s *spreadRule) has(n *node) bool {
 	return has
 }
 
-// single returns the rule that limits the node to at most one copy; "" if there is none.
+// single returns the name of the constraint that limits the node to at most one copy of the pod, or
+// "" if there is none.
 func (r *rules) single(n *node) string {
 	switch {
 	case r == nil:

@@ -13,9 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Losing is like [Cluster.Lose] for all pods of the lost nodes, and also returns the cluster after the
-// loss: without the lost nodes, and with their pods on the nodes on which they were placed. Pods that
-// were not placed are pending. It must not be called for a Cluster with pods from [Cluster.Add].
+// Losing is like [Cluster.Lose] for all pods of the lost nodes, and also returns the cluster after
+// the loss. The lost nodes are then gone, the placed pods are on their new nodes, and all other
+// pods that need a node are pending. It must not be called for a Cluster with pods from
+// [Cluster.Add].
 func (c *Cluster) Losing(names []string) (Loss, *Cluster) {
 	moved := map[*corev1.Pod]*node{}
 	var loss Loss
@@ -23,9 +24,9 @@ func (c *Cluster) Losing(names []string) (Loss, *Cluster) {
 	return loss, c.after(sets.New(c.named(names)...), moved, nil)
 }
 
-// Placing adds pods, and returns those that fit on no node in the form of a loss of no node, and the
-// cluster with the added pods. They are placed in the same way as the pods of lost nodes. It must not be
-// called for a Cluster with pods from [Cluster.Add].
+// Placing places additional pods in the same way as Lose places the pods of lost nodes. It returns
+// the pods that fit on no node in the form of a [Loss] without nodes, and the cluster with the
+// added pods. It must not be called for a Cluster with pods from [Cluster.Add].
 func (c *Cluster) Placing(added []*corev1.Pod) (Loss, *Cluster) {
 	l := Loss{Nodes: []string{}, Pods: len(added), WithoutPlace: []WithoutPlace{}}
 	homeless := make([]pod, len(added))
@@ -43,7 +44,7 @@ func (c *Cluster) Placing(added []*corev1.Pod) (Loss, *Cluster) {
 	return l, c.after(nil, moved, added)
 }
 
-// recording calls ask, and adds the placements that it makes to moved.
+// recording calls `ask`, which places pods, and adds each placed pod and its new node to `moved`.
 func (c *Cluster) recording(moved map[*corev1.Pod]*node, ask func()) {
 	before := c.placement.placed
 	defer func() { c.placement.placed = before }()
@@ -51,8 +52,9 @@ func (c *Cluster) recording(moved map[*corev1.Pod]*node, ask func()) {
 	ask()
 }
 
-// after returns the cluster without some nodes, with additional pods, and with the pods in moved on
-// their new nodes.
+// after returns the cluster without the nodes in `gone`, with the pods in `added`, and with each
+// pod on its new node in `moved`. A pod without an entry in `moved` is pending if it was added or
+// its node is gone.
 func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added []*corev1.Pod) *Cluster {
 	var list []*corev1.Node
 	running := slices.Clone(c.pending)

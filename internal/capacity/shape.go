@@ -67,8 +67,8 @@ func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
 		reasons = append(reasons, refusedByCordon)
 	}
 	for i := range n.Spec.Taints {
-		// The taint that marks a cordoned node is skipped, because the cordon has already been
-		// added as a reason.
+		// The taint that marks a cordoned node is skipped, because the cordon was already evaluated
+		// above.
 		if t := &n.Spec.Taints[i]; nodes.Blocks(t, s.spec.Tolerations) && (t.Key != cordon.Key || !n.Spec.Unschedulable) {
 			reasons = append(reasons, "taint "+t.ToString())
 		}

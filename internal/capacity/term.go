@@ -27,7 +27,7 @@ type term struct {
 	// template. Such a term is parsed as if it selected all namespaces, and as if the label did not
 	// matter, so that it selects too many pods rather than too few.
 	complete bool
-	// text is equal for equal terms.
+	// text identifies the term's topology key, selector and namespaces.
 	text string
 }
 
@@ -65,8 +65,8 @@ func newTerms(pod *corev1.Pod, list []corev1.PodAffinityTerm) (terms []term) {
 	return terms
 }
 
-// withKeys adds a requirement on the pod's value of each of the label keys. complete is false if the
-// pod lacks one of the labels.
+// withKeys adds, for each of the label keys, a requirement that compares the label with the pod's
+// value by the given operator. complete is false if the pod lacks one of the labels.
 func withKeys(selector labels.Selector, of map[string]string, keys []string, operator selection.Operator) (_ labels.Selector, complete bool) {
 	complete = true
 	for _, key := range keys {

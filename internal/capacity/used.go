@@ -21,7 +21,7 @@ var usedMost = map[corev1.ResourceName]resource.Quantity{
 	corev1.ResourceMemory: *resource.NewQuantity(1<<50, resource.BinarySI),
 }
 
-// Metrics is the measured usage of a node.
+// Metrics is the CPU and memory usage of a node that a metrics server has measured.
 type Metrics struct {
 	Node string
 	// Time is the time of the measurement, or zero if it is unknown.

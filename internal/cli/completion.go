@@ -71,7 +71,7 @@ func (o *completionOptions) Run(context.Context) error {
 	}
 }
 
-// completeFlags registers completion functions for the flags that all commands share.
+// completeFlags registers shell completion functions for the flags that all commands share.
 func completeFlags(e *cmdutil.Env, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("namespace", e.Kubeconfig.CompleteNames(func() client.ObjectList { return &corev1.NamespaceList{} }))
 	_ = cmd.RegisterFlagCompletionFunc("context", e.Kubeconfig.CompleteContext)

@@ -130,7 +130,7 @@ Tidekeeper's kinds, 130 interrupted.`,
 	return cmd
 }
 
-// help runs a command that only has subcommands, by printing its help.
+// help is the run function of a command that only has subcommands. It prints the command's help.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // setLogging sets the log verbosity of the Kubernetes client libraries.

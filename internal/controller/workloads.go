@@ -21,8 +21,8 @@ func Objects(kinds []*workload.Kind) []client.Object {
 	return objects
 }
 
-// WorkloadRules returns the given verbs on all kinds of workloads as rules with the given reason,
-// one for each API group.
+// WorkloadRules returns rules that grant the given verbs on all kinds of workloads, one rule for
+// each API group. All of them have the given reason.
 func WorkloadRules(verbs []string, reason string) []Rule {
 	var rules []Rule
 	for _, k := range workload.Kinds {

@@ -29,7 +29,8 @@ type Right struct{ Verb, Resource, Namespace, Name string }
 type Actions interface {
 	// Allowed reports whether an access review grants the user the given permission.
 	Allowed(ctx context.Context, right Right) (bool, error)
-	// RestartNow requests a restart. Suspend and Resume suspend and resume the schedule.
+	// RestartNow requests a restart of the workload of a ScheduledRestart. Suspend and Resume
+	// suspend and resume the schedule of a ScheduledRestart.
 	RestartNow(ctx context.Context, namespace, name string) (string, error)
 	Suspend(ctx context.Context, namespace, name string) (string, error)
 	Resume(ctx context.Context, namespace, name string) (string, error)
@@ -49,7 +50,8 @@ const (
 	actThaw    = "thaw"
 )
 
-// action is a button with a confirmation dialog. When the user confirms, the browser sends Object.
+// action is a button with a confirmation dialog. When the user confirms, the browser sends the JSON
+// in Object.
 type action struct {
 	Name, Text, Question string
 	// Ask is the dialog's heading, a question.
@@ -74,7 +76,7 @@ type asked struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
-// actionTimeout limits the time for performing an action.
+// actionTimeout limits the time for performing an action in the cluster.
 const actionTimeout = 10 * time.Second
 
 // rightsAge is the time for which the result of an access review is reused to decide whether to

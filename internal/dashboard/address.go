@@ -60,7 +60,8 @@ func (a address) namespaceFlags() []string {
 	return []string{"-n", namespace}
 }
 
-// listOf returns the kubectl tide command that prints a list with the page's filter.
+// listOf adds flags for the page's namespaces and filter to a kubectl tide command that prints a
+// list.
 func (a address) listOf(command ...string) []string {
 	command = append(command, a.namespaceFlags()...)
 	if name := a.get("q"); name != "" {
@@ -80,13 +81,14 @@ func (a ahead) words() string { return strings.NewReplacer("h", " h", "d", " day
 
 var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
 
-// ahead returns the period into the future that the query selects.
+// ahead returns the period into the future that the query parameter "for" selects. The default is
+// the first of aheads.
 func (a address) ahead() ahead {
 	i := max(0, slices.IndexFunc(aheads, func(of ahead) bool { return of.text == a.get("for") }))
 	return aheads[i]
 }
 
-// sorts returns the links that sort the table of pools.
+// sorts returns a link for each sort order of the table of pools. chosen is the current order.
 func (a address) sorts(chosen string) []choice {
 	var list []choice
 	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {

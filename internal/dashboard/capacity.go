@@ -23,7 +23,8 @@ import (
 // nodes or zones, and the pending pods.
 type whatIf struct {
 	Problems []string
-	// NoRoom explains why the free capacity of the cluster is unknown. It is "" if it is known.
+	// NoRoom explains why the free capacity of the cluster is unknown. It is "" if the capacity is
+	// known.
 	NoRoom string
 	Fields []field
 	// Like is the selected workload. Workloads lists the workloads that the form suggests for
@@ -31,8 +32,8 @@ type whatIf struct {
 	Like      string
 	Workloads []string
 	Mistake   string
-	// Lacks describes the effect of defaults that the API server could not set on the copy of the
-	// workload's pod.
+	// Lacks explains which defaults the API server did not set on the copy of the workload's pod.
+	// It is "" if the API server set all defaults.
 	Lacks    string
 	Requests string
 	Fits     []fitRow
@@ -48,15 +49,15 @@ type whatIf struct {
 // field is an input field of the form on the capacity page.
 type field struct {
 	Name, Label, Value, Example string
-	// Off is set if the field shows a request of the selected workload, and therefore cannot be
-	// edited.
+	// Off is set if the input field cannot be edited, because it shows a request of the selected
+	// workload.
 	Off      bool
 	resource corev1.ResourceName
 	flag     string
 }
 
-// formFields lists the input fields for a copy's resource requests, and the flags of the equivalent
-// command.
+// formFields lists the input fields for a copy's resource requests, each with the flag of the
+// equivalent command `kubectl tide pools fit`.
 var formFields = []field{
 	{Name: "cpu", Label: "CPU", Example: "500m", resource: corev1.ResourceCPU, flag: "--cpu"},
 	{Name: "memory", Label: "Memory", Example: "2Gi", resource: corev1.ResourceMemory, flag: "--memory"},
@@ -64,7 +65,7 @@ var formFields = []field{
 	{Name: "request", Label: "Other", Example: "ephemeral-storage=10Gi", flag: "--request"},
 }
 
-// Values of the form when it is first shown.
+// Initial values of the form on the capacity page.
 const (
 	firstCPU    = "1"
 	firstMemory = "2Gi"
@@ -94,7 +95,7 @@ func lossRowOf(l view.PoolLoss) lossRow {
 	return row
 }
 
-// pendingRow shows a group of similar pending pods, and whether each pool could take them.
+// pendingRow shows a group of similar pending pods, and for each pool whether the pods fit into it.
 type pendingRow struct {
 	view.PendingGroup
 	Count              int
@@ -165,9 +166,9 @@ func capacityPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// severityOfNone returns the severity of a pool into which no copy fits. It is a warning if the
-// pool is full or its nodes are too small. It is not if the pool excludes the pod, for example by a
-// taint.
+// severityOfNone returns the severity of a pool into which no copy fits. It returns a warning if
+// the pool is full or its nodes are too small, and Neutral if the pool excludes the pod, for
+// example by a taint.
 func severityOfNone(fit *view.PoolFit) view.Severity {
 	if fit.OnEmptyNode > 0 || slices.ContainsFunc(fit.Refused, func(c capacity.Count) bool { return c.TooSmall }) {
 		return view.Warning
@@ -176,7 +177,7 @@ func severityOfNone(fit *view.PoolFit) view.Severity {
 }
 
 // ask returns the pod that the form describes, and the equivalent command. The pod is nil if the
-// form is empty. The function podLike returns a copy of a workload's pods.
+// form is empty. The function podLike returns a pod like those of the named workload.
 func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	if d.Like = strings.TrimSpace(a.get("like")); d.Like != "" {
 		return d.askLike(a.namespace, podLike)
@@ -219,12 +220,12 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	return requests, command, nil
 }
 
-// errNothingAsked is the error for a form without amounts. Likewise, the equivalent command
-// requires a flag.
+// errNothingAsked is the error for a form without amounts. The equivalent command also requires at
+// least one amount.
 var errNothingAsked = errors.New("write an amount that a copy requests, or a workload")
 
-// anExponent matches the end of an amount with a decimal exponent of at most two digits. Longer
-// exponents take too long to parse.
+// anExponent matches the end of an amount with a decimal exponent of at most two digits. An amount
+// with a longer exponent is rejected, because it takes too long to parse.
 var anExponent = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{1,2}$`)
 
 // longestAmount is the maximum length of an amount. Longer strings take too long to parse.

@@ -11,14 +11,14 @@
 //	door.go                             authentication of tabs by codes, tickets and tokens
 //	stream.go                           sends a page again when its objects change
 //	member.go                           the pages about a single cluster
-//	fleet.go, fleet_pages.go            the pages about all of several clusters
+//	fleet.go, fleet_pages.go            the pages about all clusters of a site
 //	world.go, feed.go                   the watches of a cluster, which end when no page needs them
 //	snapshot.go, targets.go             the watched objects as of one time
 //	unknown.go                          errors for numbers that are unknown because objects could
 //	                                    not be read
 //	models.go, rooms.go, forecasts.go   values computed from a snapshot, cached until it changes
 //	lookups.go                          data read without a watch, cached for a limited time
-//	page.go, request.go, address.go,    from a URL to HTML
+//	page.go, request.go, address.go,    building the HTML of the page at a URL
 //	links.go, render.go
 //	overview.go, pool.go, capacity.go,  the five pages
 //	restarts.go, startup.go

@@ -37,7 +37,7 @@ type sum [sha256.Size]byte
 
 func sumOf(secret string) sum { return sha256.Sum256([]byte(secret)) }
 
-// is compares two hashes in constant time. A zero hash matches no secret.
+// is compares two hashes of secrets in constant time. A zero hash equals the hash of no secret.
 func (s *sum) is(of sum) bool { return subtle.ConstantTimeCompare(s[:], of[:]) == 1 }
 
 // door authenticates browser tabs and programs. A tab exchanges the single-use code in its link for
@@ -45,7 +45,8 @@ func (s *sum) is(of sum) bool { return subtle.ConstantTimeCompare(s[:], of[:]) =
 // exchanges the ticket for a new token and ticket.
 type door struct {
 	now func() time.Time
-	// onGuess is called once there were too many wrong codes. It may be nil.
+	// onGuess is called when the number of wrong codes and tickets reaches mostWrong. It may be
+	// nil.
 	onGuess func()
 	// entered is closed when the first tab is admitted.
 	entered chan struct{}
@@ -62,7 +63,8 @@ type door struct {
 	wrong int
 }
 
-// invite is an unused invitation, a code that a tab requested for another tab.
+// invite is an unused invitation: the hash of a code that a tab requested for another tab, and the
+// time of the request.
 type invite struct {
 	code sum
 	made time.Time
@@ -72,8 +74,7 @@ type invite struct {
 type tab struct {
 	token, ticket sum
 	// before is the ticket that was exchanged for the current token. It remains valid until the
-	// token is first used, because reloading a tab twice in a row loses the response with the
-	// token.
+	// token is first used, because a tab that is reloaded twice in a row never receives the token.
 	before sum
 	// asking is the number of the tab's open requests. asked is the time at which its last request
 	// began or ended.
@@ -122,7 +123,8 @@ var (
 	errGuessed = errors.New("too many wrong codes were tried: no code is taken until kubectl tide dashboard prints another link")
 )
 
-// enter admits a tab that presents a code or a ticket, and invalidates the code or ticket.
+// enter admits a browser tab that presents a valid code or ticket. The code or ticket becomes
+// invalid, and the returned pass contains its replacement.
 func (d *door) enter(shown string) (pass, error) {
 	of, p := sumOf(shown), pass{NewToken(), NewToken()}
 	d.mu.Lock()
@@ -145,8 +147,8 @@ func (d *door) enter(shown string) (pass, error) {
 	return p, nil
 }
 
-// spend consumes a code or ticket, and returns its tab. It returns nil if the code or ticket is
-// invalid. The caller must hold the mutex.
+// spend consumes the code or ticket with the given hash, and returns the tab that it admits. It
+// returns nil if the code or ticket is invalid. The caller must hold the mutex.
 func (d *door) spend(of sum) *tab {
 	now := d.now()
 	d.invites = slices.DeleteFunc(d.invites, func(i invite) bool { return now.Sub(i.made) > inviteAge })
@@ -172,8 +174,8 @@ func (d *door) spend(of sum) *tab {
 	return nil
 }
 
-// addTab adds a tab. If there are too many, it replaces the tab whose last request is the oldest.
-// The caller must hold the mutex.
+// addTab adds a tab. If there are already mostTabs tabs, it replaces the tab whose last request is
+// the oldest. The caller must hold the mutex.
 func (d *door) addTab() *tab {
 	if len(d.tabs) >= mostTabs {
 		oldest := slices.MinFunc(d.tabs, func(a, b *tab) int {
@@ -189,8 +191,8 @@ func (d *door) addTab() *tab {
 	return t
 }
 
-// admit reports whether a token is valid. If so, the caller must call done at the end of the
-// request.
+// admit reports whether a token is valid. If it is valid, the caller must call done at the end of
+// the request.
 func (d *door) admit(token string) (done func(), good bool) {
 	of := sumOf(token)
 	d.mu.Lock()
@@ -214,7 +216,7 @@ func (d *door) admit(token string) (done func(), good bool) {
 	return nil, false
 }
 
-// withToken rejects requests without a valid token.
+// withToken wraps a handler, and rejects requests without a valid token.
 func (d *door) withToken(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		shown, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Drain describes the blockers of draining a node, except pods that fit nowhere else.
+// Drain describes the pods that block draining a node. It does not include pods that fit on no
+// other node.
 type Drain struct {
 	// Pods is the number of pods that a drain would move or delete.
 	Pods     int
@@ -23,7 +24,7 @@ type Drain struct {
 	Problem, NoVolumes string
 }
 
-// drain returns the blockers of draining a node. It returns false while they are being looked up.
+// drain returns the pods that block draining a node. It returns false while the lookup is running.
 func (q *questions) drain(node *corev1.Node, others []*corev1.Node) (Drain, bool) {
 	return look(q, &q.drains, node.Name, func(ctx context.Context) Drain { return q.cluster.Drain(ctx, node, others, q.now) })
 }
@@ -32,7 +33,7 @@ func (q *questions) drain(node *corev1.Node, others []*corev1.Node) (Drain, bool
 type drainPanel struct {
 	Pods int
 	// Unknown explains why the blockers are unknown. NoVolumes explains why volumes are not
-	// evaluated.
+	// evaluated. Both are "" otherwise.
 	Unknown, NoVolumes string
 	Rows               []drainRow
 	// More is the number of blockers that the table omits.
@@ -49,8 +50,8 @@ type drainRow struct {
 	Since *shownTime
 }
 
-// drainPanelOf returns the blockers of draining a node. loss lists the pods that do not fit on
-// other nodes, which are blockers, too.
+// drainPanelOf returns the panel with the pods that block draining a node. loss lists the node's
+// pods that do not fit on other nodes, which also block the drain.
 func (r *request) drainPanelOf(node *corev1.Node, loss capacity.Loss) *drainPanel {
 	p := &drainPanel{Command: r.frame.links.command([]string{"pools", "blockers", "--node", node.Name})}
 	found, known := r.asks.drain(node, r.snapshot.nodes())

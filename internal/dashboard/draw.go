@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// badness ranks severities.
+// badness ranks severities for sorting. A larger number is worse.
 var badness = map[view.Severity]int{view.Good: 0, view.Neutral: 0, view.Warning: 1, view.Bad: 2}
 
 func typesUID(uid string) types.UID { return types.UID(uid) }
@@ -34,7 +34,8 @@ func plural(n int, noun string) string {
 // ofAll formats a number out of a total, such as 3/5.
 func ofAll(some, all int) string { return fmt.Sprintf("%d/%d", some, all) }
 
-// levelBar is a percentage with a bar, as shown in tables of pools and nodes.
+// levelBar is the requested percentage of a resource with a bar, as shown in tables of pools and
+// nodes.
 type levelBar struct {
 	Resource string
 	Known    bool
@@ -51,10 +52,11 @@ func levelOf(levels []view.Level, name corev1.ResourceName) levelBar {
 }
 
 // tide is the bar of a resource on a pool's page. It shows the requested, used and lost shares of
-// the allocatable amount, in thousandths of the bar's width.
+// the allocatable amount. Positions and widths are in thousandths of the bar's width.
 type tide struct {
 	levelBar
-	// Lost is the share that no new pod can use, drawn at the right end. Used is drawn as a mark.
+	// Lost is the share that no new pod can use. It is drawn at the right end of the bar. Used is
+	// drawn as a mark.
 	Requested, Lost, Used int64
 	LostX, UsedX          int64
 	LostText, UsedText    string
@@ -97,8 +99,8 @@ func tideOf(l view.Level, room *capacity.Room, used *capacity.Used) tide {
 	return t
 }
 
-// classTexts lists the labels of the classes on the node map. A class is a range of percentages,
-// and nodes at 95% or more have a class of their own.
+// classTexts lists the labels of the classes on the node map. A class is a range of the percentage
+// that pods request of a resource.
 var classTexts = []string{"0–19%", "20–39%", "40–59%", "60–79%", "80–94%", "95% or more"}
 
 // classOf returns the index in classTexts of the class of a percentage.
@@ -146,10 +148,11 @@ type histogramBar struct {
 	Chosen bool
 }
 
-// marks maps the states of nodes to glyphs.
+// marks maps the states of nodes to the glyphs that the node map shows.
 var marks = map[string]string{"cordoned": "/", "not ready": "×", "being deleted": "−", inMaintenance: "m"}
 
-// mapOf returns the node map, with the nodes grouped by their values of the given label.
+// mapOf returns the node map, with the nodes grouped by their values of the given label. shown is
+// the displayed resource, or "" for the fullest resource of each node.
 func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a address) *nodeMap {
 	m := &nodeMap{Of: shown}
 	if shown == "" {
@@ -201,7 +204,7 @@ func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a a
 	return m
 }
 
-// segment is a start-up stage on a time axis, in thousandths of the axis' width.
+// segment is a start-up stage on a time axis. Positions and widths are in thousandths of the axis.
 type segment struct {
 	Number        int
 	X, Width      int64
@@ -210,8 +213,8 @@ type segment struct {
 	Done, Slowest bool
 }
 
-// segmentsOf returns the segments of a start-up. The scale is such that a start-up of `longest`
-// seconds fills the full width.
+// segmentsOf returns a segment for each stage of a start-up. The scale is such that a start-up of
+// `longest` seconds fills the full width.
 func segmentsOf(s *view.Startup, longest int64) []segment {
 	names := podtimeline.StageNames()
 	var list []segment

@@ -19,7 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
-// start starts the watch of a kind. The caller must hold the World's mutex.
+// start starts the watch of a kind, and returns the feed with its objects. The caller must hold the
+// World's mutex.
 func (w *World) start(kind Kind) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &feed{stop: cancel, done: make(chan struct{}), synced: make(chan struct{}), failed: make(chan struct{}), lastUsed: w.now()}
@@ -81,17 +82,18 @@ func (w *World) start(kind Kind) *feed {
 	return f
 }
 
-// touched is an object that was added, updated or deleted.
+// touched is an object that was added, updated or deleted since the sorted list was computed.
 type touched struct {
 	metav1.Object
 	deleted bool
 }
 
-// mostTouched is the maximum number of changes that are applied to a sorted list. With more, all
-// objects are sorted again.
+// mostTouched is the maximum number of changed objects that are applied to an existing sorted list.
+// After more changes, all objects are sorted again.
 const mostTouched = 256
 
-// touch records the change of an object. The caller must hold the World's mutex.
+// touch records that an object was changed or deleted, for the next call of list. The caller must
+// hold the World's mutex.
 func (f *feed) touch(o any, deleted bool) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
@@ -105,8 +107,8 @@ func (f *feed) touch(o any, deleted bool) {
 	}
 }
 
-// list returns the kind's objects, sorted by namespace and name. Snapshots share the list. The
-// caller must hold the World's mutex.
+// list returns the kind's objects, sorted by namespace and name. Snapshots share the returned list,
+// so it must not be changed. The caller must hold the World's mutex.
 func (f *feed) list() []metav1.Object {
 	if f.sorted == nil {
 		stored := f.store.List()
@@ -144,7 +146,7 @@ func compareNames(a, b metav1.Object) int {
 	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
-// observed wraps a ListerWatcher and calls onError for each error.
+// observed wraps a ListerWatcher, and calls onError for each error of a list or watch request.
 type observed struct {
 	cache.ListerWatcherWithContext
 	onError func(error)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// fleetRead is the maximum time that a page about all clusters waits for each cluster.
+// fleetRead is the maximum time that a page about all clusters waits for the data of each cluster.
 const fleetRead = 2 * time.Second
 
 // fleet builds the pages of a site for several clusters: pages about a single cluster, and pages
@@ -86,8 +86,8 @@ var errNoContext = errors.New("there is no such context: the page shows only the
 // aboutAll reports whether the page at the given path can show all clusters together.
 func aboutAll(path string) bool { return path == "/" || path == "/restarts" }
 
-// of returns the cluster that the query selects, or nil for a page about all clusters. In the
-// returned query, the parameter context names the cluster.
+// of returns the cluster that the query parameter context selects, or nil for a page about all
+// clusters. If it returns a cluster, the returned query names it in the parameter context.
 func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 	name := query.Get("context")
 	if name == "" && aboutAll(path) {
@@ -166,8 +166,8 @@ type part struct {
 // context returns the cluster's context name.
 func (p *part) context() string { return p.member.frame.links.context }
 
-// silent returns the reason why no objects of the given kinds can be shown. It is "" if at least
-// one kind can be shown.
+// silent returns the reason why no objects of any of the given kinds can be shown. It returns "" if
+// the objects of at least one kind can be shown.
 func (p *part) silent(kinds []string) string {
 	for _, kind := range kinds {
 		if p.snapshot.problems[kind] == "" && !p.snapshot.unserved[kind] {
@@ -177,8 +177,8 @@ func (p *part) silent(kinds []string) string {
 	return p.snapshot.problem(kinds...)
 }
 
-// build builds a page about all clusters. It reads the clusters concurrently, with a time limit for
-// each.
+// build builds a page about all clusters. It reads all clusters concurrently, and waits at most
+// fleetRead for each.
 func (f *fleet) build(ctx context.Context, path string, query url.Values, h haste) (*page, *snapshot, error) {
 	b, _, found := route(path)
 	if !found {

@@ -17,39 +17,42 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// otherCluster is a table row for a cluster without objects. It shows the reason.
+// otherCluster is a table row for a cluster that has no objects to show. Text is the reason.
 type otherCluster struct {
 	Context, Href, Text string
 	Is                  view.Severity
 }
 
-// clusterError is a cluster that could not be read, with the reason, in a page's JSON data.
+// clusterError is an entry in a page's JSON data: a cluster that could not be read, with the
+// reason.
 type clusterError struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
 }
 
-// fleetPool is a pool with its cluster's context, in a page's JSON data.
+// fleetPool is an entry in a page's JSON data: a pool, with the context of the pool's cluster.
 type fleetPool struct {
 	Context string `json:"context"`
 	view.Pool
 }
 
-// fleetForecast is one cluster's forecast, in a page's JSON data.
+// fleetForecast is an entry in a page's JSON data: the forecast of a cluster, with the cluster's
+// context.
 type fleetForecast struct {
 	Context string `json:"context"`
 	forecast.Forecast
 }
 
-// fleetData is the JSON data of a page about all clusters. It also lists the clusters that could
-// not be read.
+// fleetData is the JSON data of a page about all clusters: an item per object, and an error per
+// cluster that could not be read.
 type fleetData[T any] struct {
 	Items  []T            `json:"items"`
 	Errors []clusterError `json:"errors,omitempty"`
 }
 
-// problemsOf returns a sentence for each problem of the cluster, including outdated data. Each
-// sentence begins with the cluster's context.
+// problemsOf returns a sentence for each problem of the cluster, beginning with the cluster's
+// context. The other parameters are the problems on the cluster's own page, and `local` is the
+// local time at which the connection was lost.
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
@@ -133,7 +136,8 @@ func matching(filter string) string {
 	return " that match the filter"
 }
 
-// add merges another cluster's overview into d.
+// add merges the overview of a single cluster into d, the overview of all clusters. `of` builds the
+// links to that cluster's pages.
 func (d *overview) add(of links, other *overview) {
 	for _, row := range other.Pools {
 		row.Context = of.context
@@ -157,7 +161,8 @@ func (d *overview) add(of links, other *overview) {
 	}
 }
 
-// finish sorts the merged rows, keeps only the worst, and draws their bars on the same scale.
+// finish sorts the merged rows of all clusters, and keeps only the worst restarts and start-ups. It
+// draws the bars of all start-ups on the same scale.
 func (d *overview) finish() {
 	sortMaintenances(d.Maintenances)
 	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })
@@ -267,7 +272,7 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 	return all, freezes
 }
 
-// addSummary adds one cluster's totals to all.
+// addSummary adds the totals of a cluster's forecast to the totals of all clusters.
 func addSummary(all, of *forecast.Summary) {
 	all.Started, all.Missed, all.Skipped, all.Failed = all.Started+of.Started, all.Missed+of.Missed, all.Skipped+of.Skipped, all.Failed+of.Failed
 	all.InProgress, all.Waiting, all.Assumed, all.Unlisted = all.InProgress+of.InProgress, all.Waiting+of.Waiting, all.Assumed+of.Assumed, all.Unlisted+of.Unlisted

@@ -26,23 +26,24 @@ const (
 	// control the cost of a forecast by their schedules.
 	longestForecast = 20 * time.Second
 	// forecastRest is the pause after computing a forecast, as a multiple of the computing time.
-	// With 9, forecasts take at most a tenth of the time.
+	// With 9, at most a tenth of the time is spent on computing forecasts for a period.
 	forecastRest = 9
 	// assumedDuration is the assumed duration of a restart whose history contains no success, as in
 	// kubectl tide restarts forecast.
 	assumedDuration = time.Minute
 )
 
-// forecasts computes forecasts for the pages without holding the lock of the pages. For each period
-// into the future, it runs at most one computation at a time, and pauses between computations. In
-// the meantime, pages show the previous forecast.
+// forecasts computes restart forecasts for the pages, without holding the lock of the pages. For
+// each period into the future, it runs at most one computation at a time, and pauses between
+// computations. In the meantime, pages show the previous forecast.
 type forecasts struct {
 	now func() time.Time
 	run func(context.Context, forecast.Input) forecast.Forecast
 	// patience is the maximum time that a page waits for a forecast. longest is the time limit for
 	// computing a forecast.
 	patience, longest time.Duration
-	// made is called when a computation ends after a page stopped waiting for it. It may be nil.
+	// made is called when a computation ends after a page stopped waiting for the result. It may be
+	// nil.
 	made func()
 
 	mu    sync.Mutex
@@ -53,16 +54,16 @@ type forecasts struct {
 // computation.
 type knownForecast struct {
 	forecast.Forecast
-	// key identifies the forecast's input. `at` is the time of the forecast, or zero if there is
-	// none yet.
+	// key identifies the forecast's input. `at` is the time of the forecast, or zero if no
+	// computation has succeeded yet.
 	key string
 	at  time.Time
-	// done is closed when the running computation ends. It is nil if none is running. late is set
-	// if a page stopped waiting for the computation.
+	// done is closed when the running computation ends. It is nil if no computation is running.
+	// late is set if a page stopped waiting for the computation.
 	done chan struct{}
 	late bool
 	// rests is the end of the pause after the last computation. problem is the reason why the last
-	// computation failed.
+	// computation failed, or "".
 	rests   time.Time
 	problem string
 }
@@ -77,7 +78,7 @@ type shownForecast struct {
 	// Known is set if a forecast is available.
 	Known bool
 	// `at` is the time of the forecast. old is set if the input has changed since, or the forecast
-	// is older than forecastAge. problem explains why there is no newer forecast.
+	// is older than forecastAge. problem is the reason why the last computation failed, or "".
 	at      time.Time
 	old     bool
 	problem string
@@ -85,7 +86,8 @@ type shownForecast struct {
 
 // get returns the forecast for a period into the future. key identifies the forecast's input. If
 // the forecast is outdated, get starts a computation and waits for it for a limited time. If recent
-// is set, it does not wait if there is a forecast that is younger than recentAge.
+// is set and the last forecast is younger than recentAge, get returns that forecast without
+// waiting.
 func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, recent bool, input func() forecast.Input) shownForecast {
 	f.mu.Lock()
 	k := f.known[ahead]
@@ -116,7 +118,7 @@ func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, re
 	return shownForecast{Forecast: k.Forecast, Known: !k.at.IsZero(), at: k.at, old: k.key != key || f.now().Sub(k.at) >= forecastAge, problem: k.problem}
 }
 
-// await waits until a computation ends, but not longer than f.patience.
+// await waits until the running computation of a forecast ends, but not longer than f.patience.
 func (f *forecasts) await(ctx context.Context, k *knownForecast, done chan struct{}) {
 	patience := time.NewTimer(f.patience)
 	defer patience.Stop()

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// wordsOf describes the schedule of a ScheduledRestart in words. It returns "" without a schedule.
+// wordsOf describes the schedule of a ScheduledRestart in words. It returns "" if there is no valid
+// schedule.
 func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	if ticks, _, _ := decision.ParseSchedule(&of.Spec); ticks != nil {
 		return ticks.Describe()
@@ -21,7 +22,8 @@ func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// gateReader evaluates the gates of ScheduledRestarts with the objects of a snapshot.
+// gateReader evaluates the gates (conditions for starting) of ScheduledRestarts from the objects in
+// a snapshot.
 type gateReader struct {
 	snapshot *snapshot
 	settings view.Settings
@@ -64,7 +66,8 @@ func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) 
 	return &gates, nil
 }
 
-// closedText lists the names of the closed gates, and the reasons why they are closed.
+// closedText lists the names of a restart's closed gates, and explains why each is closed. err is
+// the reason why the gates are unknown, or nil.
 func closedText(gates *view.Gates, err error) (names, why string) {
 	if err != nil {
 		return "not known", err.Error()

@@ -81,8 +81,8 @@ func isShell(path string) bool {
 	return !strings.HasPrefix(path, "/-/") && !strings.HasSuffix(path, ".json")
 }
 
-// guard rejects requests with another Host header than this machine's, and requests from other
-// websites. It runs before every other handler.
+// guard wraps the handler of all requests. It rejects requests whose Host header does not name this
+// machine, and requests from other websites.
 func guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,8 @@ type headlineItem struct {
 // mostNamed is the maximum number of pools named in the headline.
 const mostNamed = 2
 
-// addHeadline adds the headline, a line that summarizes the problems that need attention.
+// addHeadline adds the headline of the overview page, a line that summarizes the problems that need
+// attention.
 func (d *overview) addHeadline(of links) {
 	add := func(is view.Severity, href, format string, values ...any) {
 		d.Headline = append(d.Headline, headlineItem{is, fmt.Sprintf(format, values...), href})

@@ -30,7 +30,7 @@ type lane struct {
 	Title   string
 }
 
-// span is an interval on the time axis, in thousandths of its width.
+// span is an interval on a time axis, in thousandths of the axis' width.
 type span struct{ X, Width int64 }
 
 // laneBar shows a tick on a lane, by a thin line while the tick waits and a thick bar while its
@@ -38,13 +38,13 @@ type span struct{ X, Width int64 }
 type laneBar struct {
 	Wait, Take span
 	Is         string // done, failed, missed, coming or active
-	// Flag marks the trigger of the tick, by a mark above the bar for a request, below the bar for
-	// the pods' age, and on both sides for a configuration change.
+	// Flag is the trigger of the tick. The page draws a mark above the bar for a request, below the
+	// bar for the pods' age, and on both sides for a configuration change.
 	Flag  string // request, age or change; "" for the schedule
 	Title string
 }
 
-// flags maps triggers to the values of laneBar.Flag.
+// flags maps each trigger of a restart, except the schedule, to the value of laneBar.Flag.
 var flags = map[string]string{string(tidekeeperv1.TriggerRequest): "request", string(tidekeeperv1.TriggerAge): "age", string(tidekeeperv1.TriggerChange): "change"}
 
 func (a *laneAxis) x(t time.Time) int64 {
@@ -57,7 +57,7 @@ func (a *laneAxis) span(from, to time.Time, least int64) span {
 	return span{min(x, 1000-width), width}
 }
 
-// mostLaneParts is the maximum number of bars in a lane, and of windows.
+// mostLaneParts is the maximum number of bars in a lane, and also of displayed windows.
 const mostLaneParts = 100
 
 // lane returns the lane of a ScheduledRestart. coming lists its future ticks. If trigger is not
@@ -109,8 +109,8 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 	return l
 }
 
-// windows returns the intervals in which one of the ScheduledRestart's windows is open. It returns
-// none if there are no windows.
+// windows returns the intervals in which a window of the ScheduledRestart is open. It returns nil
+// if the spec contains no windows.
 func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
 	_, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil || len(windows) == 0 {

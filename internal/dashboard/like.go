@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// likeAge is the time for which the copy of a workload's pod is cached. Reading it takes two
-	// API requests.
+	// likeAge is the time for which the copy of a workload's pod is cached. Creating the copy takes
+	// two API requests.
 	likeAge = 30 * time.Second
 	// longestLike is the maximum length of a workload's name with its namespace. No existing name
 	// is longer.
@@ -28,17 +28,20 @@ const (
 	mostWorkloads = 300
 )
 
-// podOfLike is a copy of a workload's pods, or the error if it could not be read.
+// podOfLike is a pod like those of a workload, or the error if the workload could not be read.
+// lacks explains which defaults the API server did not set on the pod; "" if it set all.
 type podOfLike struct {
 	pod   *corev1.Pod
 	lacks string
 	err   error
 }
 
-// likeName is a workload as written in the form: [NAMESPACE/]TYPE/NAME.
+// likeName is a workload as written in the form on the capacity page. like is TYPE/NAME. namespace
+// may be "".
 type likeName struct{ namespace, like string }
 
-// likeNameOf parses a workload as written in the form. namespace is the default namespace.
+// likeNameOf parses a workload as written in the form, [NAMESPACE/]TYPE/NAME. The parameter
+// namespace is the default.
 func likeNameOf(text, namespace string) (likeName, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) == 3 {
@@ -50,8 +53,8 @@ func likeNameOf(text, namespace string) (likeName, error) {
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }
 
-// askLike returns a copy of the selected workload's pods, and sets the form's fields to its
-// requests.
+// askLike returns a pod like those of the selected workload, and sets the form's fields to the
+// pod's requests. It also returns the equivalent command.
 func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	for i := range d.Fields {
@@ -79,7 +82,8 @@ func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*c
 	return of.pod, command, nil
 }
 
-// workloadNames lists the workloads that have pods, as written in the form.
+// workloadNames lists at most mostWorkloads workloads with pods in the page's namespaces, as
+// NAMESPACE/TYPE/NAME.
 func workloadNames(list []*corev1.Pod, a address) []string {
 	names := map[string]bool{}
 	for _, pod := range list {

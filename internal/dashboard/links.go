@@ -14,7 +14,8 @@ import (
 // of a single cluster.
 type links struct{ context string }
 
-// page returns a page's URL. path may end with a fragment.
+// page returns the URL of the page at the given path, with the cluster's context as a query
+// parameter. path may end with a fragment.
 func (l links) page(path string) string {
 	if l.context == "" {
 		return path
@@ -30,7 +31,7 @@ func (l links) page(path string) string {
 // pool returns the URL of a pool's page.
 func (l links) pool(name string) string { return l.page("/pools/" + url.PathEscape(name)) }
 
-// query returns the query with the cluster's context added.
+// query returns a copy of a URL query with the cluster's context added.
 func (l links) query(query url.Values) url.Values {
 	named := url.Values{"context": {l.context}}
 	for key, values := range query {
@@ -41,7 +42,8 @@ func (l links) query(query url.Values) url.Values {
 	return named
 }
 
-// command formats a plugin command for a shell, with the cluster's context.
+// command formats a kubectl tide command for a shell, and adds the flag --context on a site of
+// several clusters.
 func (l links) command(args []string) string {
 	words := append([]string{"kubectl", "tide"}, args...)
 	if l.context != "" {

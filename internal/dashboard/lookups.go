@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// metricsAge and eventsAge are the times for which metrics and events are cached. They are read
-	// without a watch.
+	// metricsAge and eventsAge are the times for which metrics and events are cached. There is no
+	// watch for them, so pages look them up.
 	metricsAge = 15 * time.Second
 	eventsAge  = 10 * time.Second
 	// outdatedAge is the additional time for which an outdated answer is still shown while a new
@@ -27,20 +27,21 @@ const (
 	mostAnswers = 500
 	// askLimit is the time limit for a lookup in the API server.
 	askLimit = 10 * time.Second
-	// answerPatience is the maximum time that a page of a large cluster waits for answers when it is
-	// opened. After that, the page says that they are unknown, and its stream shows them.
+	// answerPatience is the maximum time that a page of a large cluster waits for answers when it
+	// is opened. After that, the page shows the answers as unknown, and the page's stream shows
+	// them later.
 	answerPatience = 50 * time.Millisecond
 )
 
-// memo caches the answers to one kind of lookup, keyed by its parameters. Lookups run in the
-// background.
+// memo caches the answers to one kind of lookup in the cluster, keyed by the lookup's parameters.
+// Lookups run in the background.
 type memo[K comparable, V any] struct {
 	age  time.Duration
 	mu   sync.Mutex
 	kept map[K]*answer[V]
 }
 
-// answer is a cached answer, with the time at which the lookup began.
+// answer is the cached answer to a lookup in the cluster, with the time at which the lookup began.
 type answer[V any] struct {
 	at    time.Time
 	value V
@@ -51,18 +52,18 @@ type answer[V any] struct {
 	late bool
 }
 
-// missing is an answer that a page needs and whose lookup is still running.
+// missing represents an answer that a page needs and whose lookup is still running.
 type missing struct {
 	// known is closed when the answer arrives.
 	known <-chan struct{}
-	// forgo records that the page is shown without the answer.
+	// forgo records that the page is shown without the answer, so that it is built again later.
 	forgo func()
 }
 
 // get returns the cached answer to a lookup with the given parameters. If the answer is older than
 // m.age, get starts a new lookup by calling ask in the background. During the lookup, it returns
-// the previous answer for another outdatedAge. After that, the answer is missing. onLate is called
-// when a lookup ends whose answer a page was shown without.
+// the previous answer for another outdatedAge. After that, the answer is missing. get calls onLate
+// when a lookup ends after a page was shown without its answer.
 func (m *memo[K, V]) get(question K, now time.Time, ask func() V, onLate func()) (value V, lacks *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +97,7 @@ func (m *memo[K, V]) get(question K, now time.Time, ask func() V, onLate func())
 	}}
 }
 
-// ask calls the function ask, and caches the returned answer.
+// ask runs a lookup by calling the function ask, and caches the answer in a.
 func (m *memo[K, V]) ask(a *answer[V], now time.Time, ask func() V, onLate func()) {
 	value := ask()
 	m.mu.Lock()
@@ -123,16 +124,17 @@ func (m *memo[K, V]) last(question K) (value V) {
 // lookups reads data from the cluster without watches, and caches it.
 type lookups struct {
 	cluster Cluster
-	// onLate is called when a lookup ends whose answer a page was shown without.
+	// onLate is called when a lookup ends after a page was shown without its answer, so that the
+	// page can be built again.
 	onLate   func()
 	metrics  memo[struct{}, view.NodeMetrics]
 	events   memo[ObjectRef, eventsOf]
 	managers memo[struct{}, view.Manager]
-	// likes caches copies of workloads' pods.
+	// likes caches a pod for each workload that a user selected on the capacity page.
 	likes memo[likeName, podOfLike]
-	// drains caches the blockers of drains, keyed by node name.
+	// drains caches the pods that block draining a node, keyed by node name.
 	drains memo[string, Drain]
-	// rights caches the results of access reviews.
+	// rights caches the results of access reviews, keyed by the reviewed permission.
 	rights memo[Right, bool]
 }
 
@@ -171,8 +173,8 @@ func (q *questions) await() bool {
 	return len(lacks) > 0
 }
 
-// look returns the answer to a lookup, or false while the answer is missing. Cancelling the page
-// does not cancel the lookup, because other pages may need the answer.
+// look returns the cached answer to a lookup, or false while the lookup is running. Cancelling the
+// page does not cancel the lookup, because other pages may need the answer.
 func look[K comparable, V any](q *questions, m *memo[K, V], question K, ask func(context.Context) V) (value V, known bool) {
 	value, lacks := m.get(question, q.now, func() V {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.ctx), askLimit)
@@ -185,7 +187,7 @@ func look[K comparable, V any](q *questions, m *memo[K, V], question K, ask func
 	return value, lacks == nil
 }
 
-// nodeMetrics returns the measured usage of all nodes.
+// nodeMetrics returns the measured usage of all nodes, or the reason why the usage is unknown.
 func (q *questions) nodeMetrics() view.NodeMetrics {
 	metrics, known := look(q, &q.metrics, struct{}{}, q.cluster.Metrics)
 	if !known {
@@ -231,7 +233,7 @@ func (q *questions) manager(reachable bool) view.Manager {
 // errNoAnswer is the error while a lookup is still running.
 var errNoAnswer = errors.New("the API server has not answered yet")
 
-// podLike returns a copy of a workload's pods.
+// podLike returns a pod like those of the named workload, or an error.
 func (q *questions) podLike(name likeName) podOfLike {
 	pod, known := look(q, &q.likes, name, func(ctx context.Context) podOfLike {
 		pod, lacks, err := q.cluster.PodLike(ctx, name.namespace, name.like)

@@ -23,7 +23,8 @@ const inMaintenance = "in maintenance"
 // maintenanceRow shows a NodeMaintenance.
 type maintenanceRow struct {
 	view.Maintenance
-	// Key is the name, on a page about all clusters with the cluster's context.
+	// Key is the name of the NodeMaintenance. On a page about all clusters, it is prefixed with the
+	// cluster's context.
 	Key string
 	// Progress is the number of nodes whose maintenance is complete, out of all nodes of the round.
 	Progress string
@@ -81,11 +82,12 @@ func sortMaintenances(rows []maintenanceRow) {
 	})
 }
 
-// maintenancePanel is the line in a node's panel about its maintenance.
+// maintenancePanel is the line in a node's panel about the maintenance of the node.
 type maintenancePanel struct {
 	// Name is the name of the NodeMaintenance; "" if it is unknown.
 	Name string
-	// Node is the node's progress; nil if it is unknown. Unknown explains why.
+	// Node is the node's progress in the maintenance. It is nil if the progress is unknown. If this
+	// is because NodeMaintenances could not be read, Unknown explains why.
 	Node    *underwayNode
 	Unknown string
 }

@@ -41,8 +41,8 @@ func (m *Member) build(ctx context.Context, path string, query url.Values, h has
 	return p, r.snapshot, err
 }
 
-// answersWithin returns a context that is done when the page must be shown without the missing
-// answers to its lookups.
+// answersWithin returns a context that is done when the page must be shown even if its lookups are
+// still running.
 func (r *request) answersWithin(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.recent && r.snapshot.large() {
 		return context.WithTimeout(ctx, answerPatience)
@@ -50,12 +50,12 @@ func (r *request) answersWithin(ctx context.Context) (context.Context, context.C
 	return context.WithCancel(ctx)
 }
 
-// mostRounds is the maximum number of times that a page is built, because the answer to a lookup
-// can lead to another lookup.
+// mostRounds is the maximum number of times that a page is built for a request. A page is built
+// repeatedly because the answer to a lookup can lead to another lookup.
 const mostRounds = 4
 
-// make builds a page, and builds it again once its missing answers have arrived. It does not hold
-// the lock of the pages while it waits.
+// make builds a page. If the page needs lookups, it waits for their answers without holding the
+// lock of the pages, and then builds the page again.
 func (m *Member) make(b builder, r *request) (*page, error) {
 	work := r.computing
 	for round := 1; ; round++ {

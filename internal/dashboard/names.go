@@ -24,8 +24,8 @@ type shownName struct {
 	Whole string
 }
 
-// nameOf splits a name into the prefix and the rest. It cuts long parts in the middle, because
-// names often differ only at the end.
+// nameOf splits a name such as shop/Deployment/web into the prefix and the last part. It shortens
+// long parts in the middle, because names often differ only at the end.
 func nameOf(whole string) shownName {
 	var n shownName
 	at := strings.LastIndex(whole, "/")
@@ -66,7 +66,7 @@ func moment(t, now time.Time, local *time.Location) shownTime {
 	return timeText(t, local, term.Moment(t, now, local))
 }
 
-// ago returns a past time that is displayed as the time passed since.
+// ago returns a past time that is displayed as the elapsed time, such as "5m ago".
 func ago(t, now time.Time, local *time.Location) shownTime {
 	return timeText(t, local, term.Ago(t, now)+" ago")
 }
@@ -74,8 +74,8 @@ func ago(t, now time.Time, local *time.Location) shownTime {
 // writtenTime matches RFC 3339 timestamps in messages.
 var writtenTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
 
-// wordedTimes splits a message at its timestamps. Each returned part is a timestamp in words, or
-// the string between two timestamps.
+// wordedTimes splits a message at its timestamps. Each returned part is either a timestamp in
+// words, or text before, between or after the timestamps.
 func wordedTimes(message string, now time.Time, local *time.Location) []shownTime {
 	var parts []shownTime
 	text := func(s string) {

@@ -57,20 +57,21 @@ type overview struct {
 	NoPools, NoRoom, NoPods string
 	Maintenances            []maintenanceRow
 	// NoMaintenances explains why the NodeMaintenances are unknown. NotMaintained is the number of
-	// nodes that have failed in the rounds of Maintenances.
+	// nodes whose maintenance has failed in the rounds of Maintenances.
 	NoMaintenances string
 	NotMaintained  int
-	// AsMaintenances is the command that lists Maintenances.
+	// AsMaintenances is the kubectl tide command that lists the NodeMaintenances.
 	AsMaintenances string
 	// Partly is set if the page lacks the numbers of some clusters.
 	Partly  bool
 	Pending int
-	// PendingIn lists links to each cluster's pending pods.
+	// PendingIn lists a link to the pending pods of each cluster that has any.
 	PendingIn []choice
 	Strip     *strip
 	Herd      *herd
 	NoHerd    string
-	// Missed states the number of ticks that will be missed, and the restarts that they belong to.
+	// Missed states the number of ticks (scheduled times) that will be missed, and names their
+	// restarts.
 	Missed string
 	// Headline lists the problems that need attention, each with a link. Calm is set if there are
 	// no problems.
@@ -111,7 +112,7 @@ type poolRow struct {
 	Pending        string
 }
 
-// poolTable builds the rows that show pools.
+// poolTable builds the table rows that show pools.
 type poolTable struct {
 	now     time.Time
 	address address
@@ -170,7 +171,7 @@ func overviewPage(r *request) (*page, error) {
 	return &page{title: "Overview", template: "overview", data: d, json: shown, command: d.command(), unknown: s.unknown(kindPools)}, nil
 }
 
-// command returns the command that lists the displayed pools.
+// command returns the kubectl tide command that lists the displayed pools.
 func (d *overview) command() []string {
 	command := []string{"pools"}
 	if d.Filter != "" {

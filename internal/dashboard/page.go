@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Names of the watched kinds. Except KindOwnPods, they are resource names, as in access reviews.
+// Names of the watched kinds. All except KindOwnPods are resource names, as used in access reviews.
 const (
 	kindPools = "nodepools"
 	kindNodes = "nodes"
@@ -32,7 +32,7 @@ type page struct {
 	data     any // data for the HTML template
 	json     any // JSON data, equal to the JSON output of the equivalent command
 	command  []string
-	// unknown explains why there is no JSON data. It is nil if there is.
+	// unknown explains why the JSON data is unknown. It is nil if json is valid.
 	unknown error
 	// work is the time spent on building the page, excluding waiting for other pages or the API
 	// server.
@@ -44,32 +44,34 @@ type builder struct {
 	kinds []string
 	// own is set if the page only needs pods of the site's namespace.
 	own bool
-	// room is set if the page shows the free capacity.
+	// room is set if the page shows the cluster's free capacity.
 	room bool
 	page func(*request) (*page, error)
-	// ahead returns the period into the future of the page's forecast. It is nil if the page has no
-	// forecast.
+	// ahead returns the period into the future that the page's forecast covers. The field is nil if
+	// the page has no forecast.
 	ahead func(*request) time.Duration
 }
 
-// haste states how a page trades its age against the time until it is shown.
+// haste configures the trade-off between the age of a page's data and the time until the page is
+// shown.
 type haste struct {
-	// recent is set if values of a large cluster may be shown that were computed up to recentAge ago.
+	// recent is set if the page of a large cluster may show values that were computed up to
+	// recentAge ago.
 	recent bool
-	// patience is the maximum time to wait for the first list of a kind.
+	// patience is the maximum time to wait for the first list of a watched kind.
 	patience time.Duration
 }
 
 var (
-	// patient is for programs, which ask once.
+	// patient is for JSON requests of programs, which need complete data in a single response.
 	patient = haste{patience: firstRead}
-	// opened is for a page that has just been opened. Its stream follows.
+	// opened is for a page that has just been opened. The page's stream later sends current data.
 	opened = haste{recent: true, patience: firstShown}
-	// followed is for the stream of a page.
+	// followed is for the stream of a page, which sends the page again after changes.
 	followed = haste{patience: firstShown}
 )
 
-// errNotFound is the error for a nonexistent object.
+// errNotFound is the error for a page about a nonexistent object.
 var errNotFound = errors.New("there is no such object")
 
 // route returns the builder of the page at a path. argument is the object name at the end of the

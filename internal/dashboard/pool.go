@@ -21,13 +21,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostNodeRows is the maximum number of nodes in the table. mostPodRows is the maximum number of
-// pods and blockers in the node panel.
+// mostNodeRows is the maximum number of nodes in the table on a pool's page. mostPodRows is the
+// maximum number of pods and blockers in the node panel.
 const (
 	mostNodeRows = 100
 	mostPodRows  = 30
-	// mostFewNodes is the maximum number of nodes for which a pool's page has no histogram, because
-	// a table suffices.
+	// mostFewNodes is the number of nodes up to which a pool's page has no histogram, because a
+	// table suffices.
 	mostFewNodes = 40
 )
 
@@ -49,14 +49,14 @@ type poolData struct {
 	// More is the number of nodes that the table omits.
 	More   int
 	Node   *nodePanel
-	Shown  []choice // links that select the displayed resource
+	Shown  []choice // links that select the resource that the node map shows
 	Groups []choice
 	Events []eventRow
 	// NoEvents explains why the events are unknown.
 	NoEvents string
 	CutOff   string // selected range of levels in the histogram
 	// Few is set if the pool has so few nodes that no histogram is needed. Measured is set if the
-	// usage is known.
+	// measured usage of the nodes is known.
 	Few, Measured bool
 }
 
@@ -66,16 +66,17 @@ type eventRow struct {
 	Seen shownTime
 }
 
-// fact is a line with a label.
+// fact is a labeled line of text about a pool.
 type fact struct{ Name, Text string }
 
-// filledBy is a namespace or workload with its share of the requested CPU.
+// filledBy lists the shares of the requested CPU, either by namespace or by workload. Of is
+// "namespace" or "workload".
 type filledBy struct {
 	Of     string
 	Shares []view.NamedPercent
 }
 
-// nodeRow shows a node.
+// nodeRow is a table row that shows a node of a pool.
 type nodeRow struct {
 	view.Member
 	Zone, State string
@@ -155,7 +156,7 @@ func (d *poolData) addLevels() {
 	}
 }
 
-// addNodes adds the node map and the table of nodes.
+// addNodes adds the node map, the table of nodes, and the panel of the selected node.
 func (d *poolData) addNodes(s *snapshot, a address, room *view.Room) {
 	byName := map[string]*corev1.Node{}
 	for _, node := range s.nodes() {
@@ -213,8 +214,8 @@ func resourcesOf(levels []view.Level) []string {
 	return names
 }
 
-// stateOf returns the state of a node that needs attention, such as cordoned. It returns "" if
-// there is none.
+// stateOf describes the state of a node that needs attention, such as "cordoned". It returns "" if
+// the node needs no attention.
 func stateOf(node *corev1.Node) string {
 	switch {
 	case !node.DeletionTimestamp.IsZero():
@@ -279,7 +280,7 @@ func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a addre
 }
 
 // addQuestions adds the effects of losing nodes or zones of the pool, and the pending pods that
-// could fit into it.
+// could fit into the pool.
 func (d *poolData) addQuestions(room *view.Room, losses []view.PoolLoss) {
 	for _, loss := range losses {
 		if loss.Pool == d.Name {

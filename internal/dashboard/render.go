@@ -46,7 +46,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"worded": (&frame{}).worded,
 }).ParseFS(templateFiles, "templates/*.html"))
 
-// dash returns the string, or a dash if it is empty. The commands print a hyphen instead.
+// dash replaces the string "-", which the commands print for an empty value, by an en dash.
 func dash(text string) string {
 	if text == "-" {
 		return "–"
@@ -54,7 +54,8 @@ func dash(text string) string {
 	return text
 }
 
-// sign returns the glyph of a severity, so that severities can be distinguished without colors.
+// sign returns the glyph for a severity, so that severities can be distinguished without colors. It
+// returns "" for Neutral.
 func sign(severity any) string {
 	switch view.Severity(fmt.Sprint(severity)) {
 	case view.Good:
@@ -86,7 +87,7 @@ type pageContext struct {
 	Command string
 }
 
-// frame holds the common settings of a cluster's pages.
+// frame holds the settings that all pages about a cluster share.
 type frame struct {
 	about     About
 	local     *time.Location
@@ -101,8 +102,8 @@ func newFrame(about About, local *time.Location, now func() time.Time) *frame {
 	return f
 }
 
-// worded splits a message into parts with its timestamps in words, because the manager writes
-// timestamps in a machine-readable format.
+// worded splits a message into parts, and replaces RFC 3339 timestamps, which the manager writes,
+// by times in words.
 func (f *frame) worded(message string) []shownTime { return wordedTimes(message, f.now(), f.local) }
 
 // setContext adds the cluster's context to all links. It is called on a site of several clusters.

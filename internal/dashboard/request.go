@@ -28,13 +28,14 @@ type request struct {
 	readOnly bool
 	// recent is set if the page may show values that were computed up to recentAge ago.
 	recent bool
-	// model is the model of the free capacity. It is nil if the free capacity is unknown. computing is
-	// the time spent on it.
+	// model is the model of the free capacity. It is nil if the free capacity is unknown. computing
+	// is the time spent on computing the model.
 	model     *roomModel
 	computing time.Duration
-	// played is the forecast. It is only set for pages with a forecast.
+	// played is the forecast of restarts. It is only set for pages with a forecast.
 	played shownForecast
-	// started caches the start-ups of the page's pods, keyed by the period into the past.
+	// started caches the start-ups of the page's pods. The key is the period into the past in which
+	// the pods were created.
 	started map[time.Duration][]view.Startup
 }
 
@@ -52,8 +53,8 @@ func (r *request) manager() view.Manager {
 	return r.asks.manager(r.snapshot.lost == "")
 }
 
-// noManager returns the evidence that no manager is running, and its age. It returns "" if there is
-// no evidence.
+// noManager describes the evidence that no manager is running. It returns "" if there is no
+// evidence.
 func (r *request) noManager() string {
 	if r.snapshot.lost != "" {
 		return "" // The page already shows that all of its data is outdated.
@@ -69,7 +70,8 @@ func (r *request) unobserved() (u view.Unobserved) {
 	return u
 }
 
-// settings returns the settings that the manager published, with defaults for the rest.
+// settings returns the settings that the manager published, with defaults for settings that it did
+// not publish.
 func (r *request) settings() view.Settings { return view.SettingsOf(r.manager().Published) }
 
 // buttons returns the builder of action buttons, which checks the user's permissions.
@@ -95,8 +97,8 @@ func (r *request) restartTable() *restartTable {
 	return &restartTable{now: r.now(), local: r.local(), address: r.address, freezes: r.snapshot.freezes()}
 }
 
-// compute gets the model of the free capacity and the forecast that a page needs. It must be called
-// before the lock of the pages is acquired.
+// compute sets r.model and r.played, if the page needs the free capacity or a forecast. It must be
+// called before the lock of the pages is acquired.
 func (r *request) compute(b builder) {
 	if b.room {
 		began := time.Now()
@@ -108,7 +110,7 @@ func (r *request) compute(b builder) {
 	}
 }
 
-// play gets the forecast for a period into the future.
+// play sets r.played to the forecast of restarts for a period into the future.
 func (r *request) play(ahead time.Duration) {
 	s := r.snapshot
 	if s.problem(kindRestarts) != "" {
@@ -130,12 +132,12 @@ func (r *request) play(ahead time.Duration) {
 		}
 	})
 	if recent && r.played.old && s.now.Sub(r.played.at) < recentAge {
-		r.played.old = false // The page says that it is as of the forecast's time.
+		r.played.old = false // The page instead shows the forecast's time as the time of all its data.
 		s.olderThan(r.played.at)
 	}
 }
 
-// settingsText describes the assumptions of a forecast.
+// settingsText describes the assumptions of a restart forecast.
 func settingsText(s view.Settings) string {
 	text := fmt.Sprintf("restarts take as long as the last one, or %s", view.FormatDuration(assumedDuration))
 	if assumed := s.AssumedText(s.Assumed...); assumed != "" {

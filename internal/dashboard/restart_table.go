@@ -15,21 +15,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// restartTable builds the rows that show ScheduledRestarts.
+// restartTable builds the table rows that show ScheduledRestarts.
 type restartTable struct {
 	now     time.Time
 	local   *time.Location
 	address address
-	freezes map[string][]period.Period // by namespace
+	freezes map[string][]period.Period // Freezes that apply to a namespace, keyed by the namespace's name
 }
 
-// restartRow shows a ScheduledRestart.
+// restartRow is a table row that shows a ScheduledRestart.
 type restartRow struct {
 	view.Restart
 	Key  string // namespace/name
 	Href string
-	// Of is the target of the restart. It is only the target's kind if the target and the restart
-	// have the same name.
+	// Of is the kind and name of the restart's target. If the target and the ScheduledRestart have
+	// the same name, it is only the kind.
 	Of string
 	// Zone is the schedule's time zone if its local time differs from the page's. It is ""
 	// otherwise.
@@ -37,8 +37,8 @@ type restartRow struct {
 	Last, Next shownTime
 	Lane       *lane
 	Chosen     bool
-	// Closed lists the names of the closed gates, or is "" if all gates are open. ClosedWhy
-	// explains why they are closed.
+	// Closed lists the names of the closed gates. It is "" if all gates are open. ClosedWhy
+	// explains why the gates are closed.
 	Closed, ClosedWhy string
 	object            *tidekeeperv1.ScheduledRestart
 }
@@ -94,7 +94,7 @@ func trouble(row *restartRow) int {
 	return badness[row.Status.Severity] + badness[row.Outcome.Severity]
 }
 
-// compareTimes compares two times. nil comes last.
+// compareTimes orders times for sorting, the earliest first. nil (an unknown time) comes last.
 func compareTimes(a, b *time.Time) int {
 	switch {
 	case a == nil && b == nil:
@@ -119,7 +119,7 @@ type restartPanel struct {
 	Actions []action
 }
 
-// historyRow shows a past tick.
+// historyRow shows a past tick (scheduled time) of a ScheduledRestart, and its outcome.
 type historyRow struct {
 	Tick                        shownTime
 	Waited, Took, Median, Worst string
@@ -147,7 +147,7 @@ func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *re
 	return p
 }
 
-// rank orders closed gates before open gates.
+// rank returns the sort key of a gate, which orders closed gates before open gates.
 func rank(open bool) int {
 	if open {
 		return 1

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Maximum lengths of the page's lists.
+// Maximum numbers of rows in the tables of the restarts page.
 const (
 	mostRestartRows = 60
 	mostMinutes     = 40
@@ -46,8 +46,8 @@ type restartsData struct {
 	Freezes       []freezeRow
 	FreezeActions []action
 	Summary       forecast.Summary
-	// Missed states the number of ticks that will be missed, and the restarts that they belong to.
-	// AheadText is the period into the future of the forecast.
+	// Missed states the number of ticks (scheduled times) that will be missed, and names their
+	// restarts. AheadText is the period that the forecast covers, in words.
 	Missed, AheadText string
 	Settings          string
 	// OldForecast explains why the forecast is outdated. NoForecast is set if there is no forecast.
@@ -59,15 +59,15 @@ type restartsData struct {
 	// MoreUnserved is the number of rows that Unserved omits.
 	MoreUnserved int
 	Rows         []restartRow
-	// AsList is the equivalent command. It is "" if an outcome is selected, because no command
-	// filters by outcome.
+	// AsList is the kubectl tide command that lists the same restarts. It is "" if the user
+	// selected an outcome, because no command filters by outcome.
 	AsList  string
 	More    int
 	Axis    *laneAxis
 	Restart *restartPanel
 }
 
-// minuteRow shows a minute in which restarts start.
+// minuteRow shows a minute of the forecast in which restarts start.
 type minuteRow struct {
 	Time           shownTime
 	Count, Waiting int
@@ -148,7 +148,8 @@ func (d *restartsData) addLanes(f *forecast.Forecast, gates *gateReader, trigger
 	}
 }
 
-// addChoices adds the page's filters, and returns the selected outcome and trigger.
+// addChoices adds the links that change the page's filters, and returns the selected outcome and
+// trigger.
 func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger string) {
 	for _, of := range aheads {
 		d.Ahead = append(d.Ahead, choice{of.text, a.with("for", of.text), of == chosen})
@@ -163,7 +164,7 @@ func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger str
 	return outcome, trigger
 }
 
-// addForecast adds the future restarts in a forecast.
+// addForecast adds the future restarts and the unserved ticks of a forecast to the page.
 func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]period.Period, ahead ahead, now time.Time, local *time.Location) {
 	d.Strip, d.Herd, d.Summary = stripOf(f, freezes, local), herdOf(f, local), f.Summary
 	d.Missed, d.AheadText = missedText(f), ahead.words()
@@ -185,7 +186,8 @@ func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]pe
 	}
 }
 
-// addMinutes adds a row for each minute in which restarts start.
+// addMinutes adds a row for each minute in which restarts start, up to mostMinutes. MoreMin counts
+// the other minutes.
 func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 	started, greatest := f.Started, 0
 	for _, m := range f.Minutes {
@@ -209,7 +211,7 @@ func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 // mostNames is the maximum number of names in a table cell.
 const mostNames = 6
 
-// tickNames lists the ScheduledRestarts of the first few ticks.
+// tickNames names the ScheduledRestarts of the first mostNames ticks, and counts the other ticks.
 func tickNames(ticks []forecast.Tick) string {
 	var names []string
 	for _, t := range ticks[:min(len(ticks), mostNames)] {

@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// recentAge is the maximum age of a Room that a page of a large cluster shows when it is opened. The
-// page's stream then computes a new Room.
+// recentAge is the maximum age of the capacity model or forecast that a page of a large cluster may
+// show when it is opened. The page's stream then computes new values.
 const recentAge = 10 * time.Second
 
-// rooms caches the Room of the cluster, which evaluates its capacity, until pools, nodes or pods
-// change. A Room is computed without holding the lock of the pages.
+// rooms caches the cluster's [view.Room], the model of the free capacity, until pools, nodes or
+// pods change. A Room is computed without holding the lock of the pages.
 type rooms struct {
 	// making is held while a Room is being computed. It guards keys.
 	making sync.Mutex
@@ -30,16 +30,16 @@ type rooms struct {
 	last   atomic.Pointer[roomModel]
 }
 
-// roomModel is the Room for the objects of a snapshot, with values computed from it. After its
-// construction, it is guarded by the lock of the pages.
+// roomModel is the [view.Room] for the objects of a snapshot, with values computed from the Room.
+// After its construction, it is guarded by the lock of the pages.
 type roomModel struct {
 	room   *view.Room
 	losses []view.PoolLoss
 	// details caches the details of pools, keyed by the pool's name.
 	details map[string]*view.PoolDetail
 
-	// version identifies the objects. `at` is the time of the snapshot, and objects and versions are
-	// the snapshot's pools, nodes and pods.
+	// version identifies the objects. `at` is the time of the snapshot, and objects and versions
+	// hold the snapshot's pools, nodes and pods, keyed by kind.
 	version  string
 	at       time.Time
 	objects  map[string][]metav1.Object
@@ -47,9 +47,9 @@ type roomModel struct {
 }
 
 // of returns the model for the objects in a snapshot. It returns nil if nodes, pods or pools could
-// not be read. If recent is set and the cluster is large, it may instead return the last model. It
-// then replaces the pools, nodes and pods in the snapshot by those of the model, so that a page does
-// not mix objects of two times.
+// not be read. If recent is set and the cluster is large, it returns the last model if that model
+// is younger than recentAge. It then replaces the pools, nodes and pods in the snapshot by those of
+// the model, so that the page does not mix objects of different times.
 func (m *rooms) of(s *snapshot, recent bool) *roomModel {
 	if s.problem(capacityKinds...) != "" {
 		return nil
@@ -77,8 +77,8 @@ func (m *rooms) of(s *snapshot, recent bool) *roomModel {
 	return made
 }
 
-// parts returns the Room, and the effects of losing nodes and zones. They are nil if the free capacity
-// is unknown, for which m is nil.
+// parts returns the Room, and the effects of losing nodes and zones. Both are nil if m is nil,
+// which means that the free capacity is unknown.
 func (m *roomModel) parts() (*view.Room, []view.PoolLoss) {
 	if m == nil {
 		return nil, nil
@@ -86,8 +86,8 @@ func (m *roomModel) parts() (*view.Room, []view.PoolLoss) {
 	return m.room, m.losses
 }
 
-// detail returns a pool's details as in kubectl tide pools describe, without usage and events. m is
-// nil if the free capacity is unknown.
+// detail returns a pool's details as in kubectl tide pools describe, without usage and events. If m
+// is nil, the free capacity is unknown and the details are not cached.
 func (m *roomModel) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetail, error) {
 	var known *view.PoolDetail
 	if m != nil {

@@ -12,24 +12,28 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// sequence is the form for nodes that are lost one after the other, and its answer.
+// sequence is the form on the capacity page for successive losses of nodes, with the resulting
+// effects.
 type sequence struct {
-	// Lose and Cordon are the values of the form's fields.
+	// Lose and Cordon are the values of the form's fields: the nodes to lose, and the nodes to
+	// treat as cordoned.
 	Lose, Cordon string
 	Mistake      string
 	Losses       []lossRow
-	// Command is the equivalent command.
+	// Command is the equivalent kubectl tide command.
 	Command string
 }
 
-// mostLosses is the maximum number of losses, each of which takes as long as the first model of the
-// cluster. mostLost is the maximum number of nodes that a field names.
+// mostLosses is the maximum number of successive losses, because evaluating each takes as long as
+// building the cluster's model. mostLost is the maximum number of node names in each loss and in
+// the field "cordon".
 const (
 	mostLosses = 5
 	mostLost   = 100
 )
 
-// sequenceOf returns the answer to the fields "lose" and "cordon" of an address.
+// sequenceOf returns the form, filled from the query parameters "lose" and "cordon", with the
+// effects of the losses. It evaluates nothing if room is nil.
 func sequenceOf(a address, room *view.Room) *sequence {
 	s := &sequence{Lose: strings.TrimSpace(a.get("lose")), Cordon: strings.TrimSpace(a.get("cordon"))}
 	if room == nil || s.Lose == "" && s.Cordon == "" {
@@ -46,8 +50,8 @@ func sequenceOf(a address, room *view.Room) *sequence {
 	return s
 }
 
-// read parses the fields: nodes that are lost at the same time are separated by commas or spaces, and
-// losses by semicolons.
+// read parses the form's fields. Commas or spaces separate nodes that are lost at the same time,
+// and semicolons separate successive losses.
 func (s *sequence) read(room *view.Room) (*view.Sequence, error) {
 	if s.Lose == "" {
 		return nil, errors.New("write the nodes that are lost first")

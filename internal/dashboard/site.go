@@ -36,16 +36,16 @@ type Cluster struct {
 	Metrics func(ctx context.Context) view.NodeMetrics
 	// Events returns the Kubernetes events about an object.
 	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
-	// PodLike returns a copy of the pods of the workload TYPE/NAME. An empty namespace means the
-	// context's namespace. lacks describes the effect of defaults that the API server could not
-	// set.
+	// PodLike returns a pod like those of the workload `like`, written TYPE/NAME. An empty
+	// namespace means the context's namespace. lacks explains which defaults the API server could
+	// not set; "" if it set all.
 	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
 	// Manager returns the state of the manager. The state is unknown if it cannot be read.
 	Manager func(ctx context.Context) view.Manager
-	// Drain returns the blockers of draining the given node now. The parameter others lists all
+	// Drain returns the pods that block draining the given node now. The parameter others lists all
 	// nodes.
 	Drain func(ctx context.Context, node *corev1.Node, others []*corev1.Node, now time.Time) Drain
-	// Actions performs actions. It is nil without --allow-actions.
+	// Actions performs the actions of the pages' buttons. It is nil without --allow-actions.
 	Actions Actions
 }
 
@@ -79,7 +79,7 @@ type Site struct {
 	fleet *fleet
 }
 
-// pages builds the pages about one cluster, or about all clusters.
+// pages builds the pages about one cluster, or about all clusters of a site.
 type pages interface {
 	// head returns the pages' common settings.
 	head() *frame
@@ -87,7 +87,7 @@ type pages interface {
 	build(ctx context.Context, path string, query url.Values, h haste) (*page, *snapshot, error)
 	// hold keeps the watches for a page running until release is called.
 	hold(b builder) (release func())
-	// nextChange returns a channel that is closed at the next change of the objects.
+	// nextChange returns a channel that is closed at the next change of the watched objects.
 	nextChange() <-chan struct{}
 }
 
@@ -187,8 +187,9 @@ type envelope struct {
 
 var errNoPage = errors.New("there is no such page")
 
-// of returns the pages of the cluster that the query selects, or the pages about all clusters. If
-// it selects one of several clusters, the returned query contains its context.
+// of returns the builder of the pages about the cluster that the query selects, or about all
+// clusters. For a cluster of a site of several clusters, the returned query contains the cluster's
+// context.
 func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 	if s.fleet == nil {
 		return s.pages, query, nil

@@ -18,14 +18,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// snapshot holds all objects of some kinds as of one time.
+// snapshot holds all objects of the kinds that a page needs, as of the same time.
 type snapshot struct {
 	now time.Time
 	// asOf is the time of the oldest value that the page shows. It is zero if all values are as of
 	// now.
 	asOf time.Time
-	// versions maps kinds to the version of their objects. Objects with an equal version are
-	// unchanged.
+	// versions maps each kind to a number that changes whenever an object of the kind changes.
 	versions map[string]int64
 	// objects maps each kind to its objects, sorted by namespace and name. Snapshots of the same
 	// version share the lists.
@@ -41,16 +40,17 @@ type snapshot struct {
 	lost   string
 	lostAt time.Time
 
-	// restartList and byNamespace are computed on first use.
+	// restartList and byNamespace cache the results of restarts and freezes. They are computed on
+	// first use.
 	restartList []*tidekeeperv1.ScheduledRestart
 	byNamespace map[string][]period.Period
 }
 
-// largeCluster is the number of objects from which a cluster is large.
+// largeCluster is the number of watched objects from which a cluster is considered large.
 const largeCluster = 5_000
 
-// large reports whether the page is about at least largeCluster objects, so that computing its
-// values takes a noticeable time.
+// large reports whether the snapshot contains at least largeCluster objects. Computing a page from
+// that many objects takes a noticeable time.
 func (s *snapshot) large() bool {
 	n := 0
 	for _, list := range s.objects {
@@ -74,9 +74,9 @@ func (s *snapshot) age() time.Time {
 	return s.asOf
 }
 
-// read returns the objects of the given kinds. It waits for the first list of each kind, for the
-// given time, but only once. If the list is late, the snapshot reports a problem with the kind,
-// and a later snapshot will contain the objects.
+// read returns the objects of the given kinds. It waits for the first list of each kind, but not
+// longer than patience. If a list has not arrived by then, the snapshot reports a problem with the
+// kind, and later calls with the same patience do not wait for it.
 func (w *World) read(ctx context.Context, names []string, patience time.Duration) *snapshot {
 	feeds := w.use(names)
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -119,8 +119,8 @@ func (w *World) read(ctx context.Context, names []string, patience time.Duration
 	return s
 }
 
-// awaited returns the feeds whose first list the page must wait for. It leaves out feeds for which
-// a page has already waited as long.
+// awaited returns the feeds whose first list the page must wait for. It omits feeds for which an
+// earlier page has already waited at least as long as patience.
 func (w *World) awaited(feeds []*feed, patience time.Duration) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,8 @@ func listOf[T metav1.Object](s *snapshot, kind string) []T {
 	return list
 }
 
-// problem returns the first problem with any of the kinds, or "" if there is none.
+// problem returns the reason why the objects of one of the kinds could not be read. It returns ""
+// if all could be read.
 func (s *snapshot) problem(kinds ...string) string {
 	for _, kind := range kinds {
 		if p := s.problems[kind]; p != "" {
@@ -161,7 +162,8 @@ func (s *snapshot) problem(kinds ...string) string {
 	return ""
 }
 
-// problemsOf describes the problems of the given kinds in sentences, without duplicates.
+// problemsOf describes, for each of the given kinds, why its objects could not be read. It omits
+// duplicates.
 func (s *snapshot) problemsOf(kinds ...string) []string {
 	var list []string
 	seen := map[string]bool{}
@@ -195,7 +197,7 @@ func (s *snapshot) pools() []*tidekeeperv1.NodePool {
 func (s *snapshot) nodes() []*corev1.Node { return listOf[*corev1.Node](s, kindNodes) }
 
 // pods returns the pods of all namespaces, or only of the site's namespace if the page does not
-// need others.
+// need other pods.
 func (s *snapshot) pods() []*corev1.Pod { return listOf[*corev1.Pod](s, kindPods) }
 
 // restarts returns the ScheduledRestarts of the site's namespace, or of all namespaces.
@@ -236,7 +238,7 @@ func (s *snapshot) freezes() map[string][]period.Period {
 	return periods
 }
 
-// limitsPodAge reports whether any ScheduledRestart limits the age of its pods.
+// limitsPodAge reports whether any ScheduledRestart limits the age of its workload's pods.
 func (s *snapshot) limitsPodAge() bool {
 	return slices.ContainsFunc(s.restarts(), func(o *tidekeeperv1.ScheduledRestart) bool { return o.Spec.MaxPodAgeSeconds > 0 })
 }

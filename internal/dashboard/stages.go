@@ -9,7 +9,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Dimensions of a histogram. It has a column for each range of durations.
+// Dimensions of a start-up stage's histogram, in SVG units. The histogram has a column of this
+// width for each range of durations.
 const (
 	histogramHeight = 60
 	histogramColumn = 20
@@ -26,15 +27,15 @@ type stageHistogram struct {
 	Bars          []stageBar
 }
 
-// stageBar is a histogram column.
+// stageBar is a column of a start-up stage's histogram.
 type stageBar struct {
 	view.StageClass
 	Label, Title        string
 	X, Y, Width, Height int
 }
 
-// stageHistogramsOf returns a histogram for each start-up stage. All have the same scale, for
-// comparison. It returns none if there are no pods.
+// stageHistogramsOf returns a histogram for each start-up stage. All histograms have the same
+// scale, for comparison. It returns nil if no pod has completed a stage.
 func stageHistogramsOf(startups []view.Startup) []stageHistogram {
 	var times view.StageTimes
 	for i := range startups {

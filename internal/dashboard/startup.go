@@ -17,10 +17,10 @@ import (
 )
 
 // mostStartups and mostNotReady are the maximum numbers of rows for ready pods and for groups of
-// pods that are not ready. mostExplained is the maximum number of pods whose events are read, each
-// by a cached request.
+// pods that are not ready. mostExplained is the maximum number of rows in each table for which the
+// events of a pod are read, each by a cached request.
 const (
-	mostStartups  = 20 // as many as the command lists
+	mostStartups  = 20 // as many as kubectl tide pods slow lists
 	mostNotReady  = 12
 	mostExplained = 8
 )
@@ -47,21 +47,23 @@ type startupData struct {
 	// NoEvents explains why the events of some pods are unknown.
 	NoCause, NoEvents string
 	Pod               *podPanel
-	// ReadyOnly and NotReadyOnly are the equivalent commands for Rows and Waiting.
+	// ReadyOnly and NotReadyOnly are the kubectl tide commands that list the pods in Rows and
+	// Waiting.
 	ReadyOnly, NotReadyOnly string
-	// Histograms shows the distribution of each stage's duration. ByStage is the equivalent
-	// command.
+	// Histograms shows the distribution of each stage's duration. ByStage is the kubectl tide
+	// command that prints the same distribution.
 	Histograms []stageHistogram
 	ByStage    string
 }
 
-// stageKey is an entry in the legend of the stages' colors.
+// stageKey is an entry in a legend that explains colors: of start-up stages, or of classes on a
+// node map.
 type stageKey struct {
 	Number int
 	Text   string
 }
 
-// startupRow shows the start-up of a pod.
+// startupRow is a table row that shows the start-up of a pod.
 type startupRow struct {
 	view.Startup
 	Key, Href string
@@ -82,7 +84,7 @@ type notReadyRow struct {
 	Chosen      bool
 }
 
-// sinces lists the periods into the past among which the user can choose.
+// sinces lists the periods into the past that the user can select. The duration 0 means no limit.
 var sinces = []struct {
 	text string
 	time.Duration
@@ -95,11 +97,11 @@ type startups struct {
 	address address
 	links   links
 	pods    []*corev1.Pod
-	// events returns the events about the given object, or the reason why they are unknown. noEvents
-	// is the first such reason.
+	// events returns the events about the given object, or the reason why they are unknown.
+	// noEvents is the first such reason, or "" if there is none.
 	events   func(ObjectRef) (events []corev1.Event, unknown string)
 	noEvents string
-	// known caches the results of within.
+	// known caches the results of the method within, keyed by its argument.
 	known map[time.Duration][]view.Startup
 }
 
@@ -151,7 +153,8 @@ func podsPage(r *request) (*page, error) {
 	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command, unknown: r.snapshot.unknown(podsKinds...)}, nil
 }
 
-// addWaiting adds the pods that are not ready, grouped by workload and by the reason why they wait.
+// addWaiting adds the pods that are not ready, grouped by workload and by the reason why the pods
+// wait.
 func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
 	groups := view.NotReadyIn(all)
 	for i := range groups {
@@ -190,8 +193,8 @@ func noCauseText(rows []startupRow) string {
 	return "Where nothing is named, neither the pod nor its events say what it waited for: " + strings.Join(stages, "; ") + "."
 }
 
-// within returns the start-ups of the pods that match the filters and were created within the
-// period `since`; 0 means at any time. It leaves out terminated pods.
+// within returns the start-ups of the pods that match the page's filters and were created within
+// the period `since` before now; 0 means at any time. It omits terminated pods.
 func (u *startups) within(since time.Duration) []view.Startup {
 	if list, known := u.known[since]; known {
 		return list
@@ -207,8 +210,8 @@ func (u *startups) within(since time.Duration) []view.Startup {
 	return list
 }
 
-// created returns the pods that match the filters and were created within the period `since`; 0
-// means at any time.
+// created returns the pods that match the page's filters and were created within the period `since`
+// before now; 0 means at any time.
 func (u *startups) created(since time.Duration) []*corev1.Pod {
 	var chosen []*corev1.Pod
 	for _, pod := range u.pods {
@@ -219,9 +222,9 @@ func (u *startups) created(since time.Duration) []*corev1.Pod {
 	return chosen
 }
 
-// slowest returns rows for the pods that took the longest to become ready, and the number of pods
-// that are not ready. It computes the start-ups only of pods that took at least as long as the slowest of
-// the pods before.
+// slowest returns rows for the `top` pods that took the longest to become ready, and the number of
+// pods that are not ready. To save time, it computes a complete start-up only if a pod may be among
+// the slowest.
 func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, notReady int) {
 	var list []view.Startup
 	for _, pod := range u.created(since) {
@@ -237,8 +240,8 @@ func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, not
 	return u.rows(list, 0), notReady
 }
 
-// rows returns rows for start-ups, on a common scale. It reads events only for the first few rows,
-// whose number is `explained`.
+// rows returns table rows for start-ups, with bars on a common scale. It reads events only for the
+// first `explained` rows.
 func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	longest := int64(1)
 	for _, s := range list {
@@ -286,7 +289,8 @@ type stageRow struct {
 	Done, Slowest, Estimated  bool
 }
 
-// panel returns the panel with a pod's start-up. It returns nil if the pod does not exist.
+// panel returns the panel with a pod's start-up. key is namespace/name. It returns nil if the pod
+// does not exist, or is in a namespace that the page does not show.
 func (u *startups) panel(key string) *podPanel {
 	namespace, name, _ := strings.Cut(key, "/")
 	if !u.address.shows(namespace) {

@@ -18,14 +18,14 @@ const (
 	// mostStreams is the maximum number of open streams. A browser opens at most six connections
 	// per site for all tabs, and some must remain for other requests.
 	mostStreams = 4
-	// coalesce is the minimum pause between two versions of a page, in which further changes are
-	// collected.
+	// coalesce is the minimum pause between sending two versions of a page. The next version
+	// contains all changes during the pause.
 	coalesce = 300 * time.Millisecond
 	// longestPause is the maximum pause between two versions of a page. The pause is proportional
 	// to the time spent on building the page.
 	longestPause = 10 * time.Second
-	// beat is the interval at which a page is sent even without changes, to update the displayed
-	// times.
+	// beat is the interval after which a stream sends a page even without changes, to update the
+	// displayed times.
 	beat = 5 * time.Second
 	// writeLimit is the time limit for sending a version of a page to a client.
 	writeLimit = 10 * time.Second
@@ -45,8 +45,8 @@ type replaced struct{}
 // Error implements error.
 func (replaced) Error() string { return "another tab is kept up to date instead" }
 
-// add registers a stream. If there are too many, it closes the oldest. The returned context is
-// cancelled when the stream is closed.
+// add registers a stream. If s.most streams are already open, it closes the oldest. The returned
+// context is cancelled when the new stream is closed.
 func (s *streams) add(ctx context.Context) (_ context.Context, remove func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	one := &stream{cancel}
@@ -72,8 +72,8 @@ func (s *Site) Streams() int {
 	return len(s.streams.open)
 }
 
-// serveStream sends a page, and sends it again after each change of the objects, until the client
-// disconnects.
+// serveStream sends a page as a server-sent event, and sends it again after each change of the
+// watched objects, until the client disconnects.
 func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	path, query := strings.TrimPrefix(r.URL.Path, "/-/stream"), r.URL.Query()
 	build, _, found := route(path)
@@ -132,8 +132,8 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await waits for the next change or beat, and then for the given pause. It returns false if ctx is
-// done.
+// await waits for the next change, but not longer than the interval beat. It then waits for the
+// given pause. It returns false if ctx is done.
 func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():

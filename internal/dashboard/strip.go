@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Dimensions of a strip. The columns have a total width of 970 units. Bars for starts extend above
-// a base line, and bars for missed ticks below it. Columns begin at full quarters of an hour, so
-// the first column begins before now, and there is an additional column at the end.
+// Dimensions of a strip, the bar chart of a forecast, in SVG units. Bars for starts extend above a
+// base line, and bars for missed ticks below it. The first column begins at a round time before
+// now, so there is an additional column at the end.
 const (
 	stripColumns = 97
 	stripWidth   = 970
@@ -27,7 +27,8 @@ const (
 	stripDown    = 22
 )
 
-// strip is a bar chart of a forecast: the starts, waiting restarts and missed ticks over time.
+// strip is a bar chart of a restart forecast: the starts, waiting restarts and missed ticks over
+// time.
 type strip struct {
 	Columns []column
 	Hours   []hour
@@ -36,19 +37,19 @@ type strip struct {
 	Most  int
 	Each  string
 	Title string
-	// Freezes lists the periods of Freezes, in units of the strip.
+	// Freezes lists the periods of the Freezes to mark on the strip.
 	Freezes []freezeSpan
 	// Clocks describes the daylight saving time changes within the strip.
 	Clocks []string
 }
 
-// freezeSpan is a Freeze's period on the strip chart, in the strip's units.
+// freezeSpan is a Freeze's period on the strip chart, in SVG units.
 type freezeSpan struct {
 	X, Width int64
 	Text     string
 }
 
-// addFreezes adds the periods of all namespaces' Freezes, without duplicates.
+// addFreezes adds the period of each Freeze once, even if it applies to several namespaces.
 func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.Forecast, local *time.Location) {
 	seen := map[string]bool{}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
@@ -67,15 +68,16 @@ func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.F
 	}
 }
 
-// column shows the starts and the missed ticks in a period.
+// column shows the starts, the waiting restarts and the missed ticks in a period of the forecast.
 type column struct {
 	X, Width         int
-	Started, Waiting int // heights above the base line in units
-	Missed           int // height below the base line in units
+	Started, Waiting int // heights of bars above the base line in SVG units
+	Missed           int // height of the bar below the base line in SVG units
 	Title            string
 	Starts, Waits    int
-	// Miss is the number of restarts that miss or skip ticks. MissedTicks is the number of missed
-	// or skipped ticks, which can be large for a workload that is never restarted.
+	// Miss is the number of ScheduledRestarts that miss or skip ticks in the period. MissedTicks is
+	// the number of missed or skipped ticks, which can be large for a workload that is never
+	// restarted.
 	Miss, MissedTicks    int
 	StartedY, WaitY, Top int
 }
@@ -86,7 +88,7 @@ type hour struct {
 	Text string
 }
 
-// Percent returns the horizontal position of the label as a percentage.
+// Percent returns the horizontal position of the label as a percentage of the strip's width.
 func (h hour) Percent() string { return fmt.Sprintf("%.1f%%", 100*float64(h.X)/stripWidth) }
 
 // Anchor returns the horizontal alignment of the label. Labels near the ends of the strip are
@@ -102,8 +104,8 @@ func (h hour) Anchor() string {
 	return "middle"
 }
 
-// hoursOf returns about eight labels. They are full hours, or dates if the strip covers several
-// days.
+// hoursOf returns about eight time labels for the strip of a forecast: full hours, or dates if the
+// forecast covers several days.
 func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 	step, format := 3, ""
 	switch span := f.Until.Sub(f.From); {
@@ -127,13 +129,14 @@ func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 	return hours
 }
 
-// unitOf returns the horizontal position of a time, in units of the strip.
+// unitOf returns the horizontal position of a time on the strip, in SVG units.
 func unitOf(f *forecast.Forecast, t time.Time) int64 {
 	from, each := columnsOf(f)
 	return min(stripWidth, max(0, int64(stripWidth*t.Sub(from).Seconds()/(stripColumns*each).Seconds())))
 }
 
-// columnsOf returns the beginning of the first column, and the period that each column covers.
+// columnsOf returns the beginning of the strip's first column, and the period that each column
+// covers.
 func columnsOf(f *forecast.Forecast) (from time.Time, each time.Duration) {
 	each = f.Until.Sub(f.From) / (stripColumns - 1)
 	return f.From.Truncate(min(each, time.Hour)), each
@@ -196,8 +199,8 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 }
 
 // clockChanges describes the daylight saving time changes within a period. All columns of a strip
-// have the same duration, so a repeated hour has columns for both occurrences, and a skipped hour
-// has none.
+// cover the same duration. A repeated hour therefore has columns for both occurrences, and a
+// skipped hour has no columns.
 func clockChanges(from, until time.Time, local *time.Location) []string {
 	var list []string
 	for at := from; ; {
@@ -218,8 +221,8 @@ func clockChanges(from, until time.Time, local *time.Location) []string {
 	}
 }
 
-// height returns the height of a bar for n, such that `most` has the full height of `units`. It
-// returns 0 for 0, and at least a visible minimum otherwise.
+// height returns the height of a bar that shows the number n, on a scale on which the number `most`
+// has the full height `units`. A bar for a number other than 0 has at least a visible height.
 func height(n, most, units int) int {
 	if n == 0 {
 		return 0
@@ -232,8 +235,8 @@ type herd struct {
 	Time  string
 	Count int
 	Names string
-	// Missed states the number of ticks that will be missed within the forecast, and the restarts
-	// that they belong to. It is "" if there are none.
+	// Missed states the number of ticks that will be missed within the forecast, and names their
+	// restarts. It is "" if no tick will be missed.
 	Missed string
 }
 
@@ -260,8 +263,8 @@ func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	return h
 }
 
-// missedText states the number of ticks that will be missed, and the restarts that they belong to.
-// It returns "" if there are none.
+// missedText states the number of ticks (scheduled times) that will be missed within the forecast,
+// and names their restarts. It returns "" if no tick will be missed.
 func missedText(f *forecast.Forecast) string {
 	if f.Summary.Missed == 0 {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// targets returns the state of each target workload. It omits workloads that the user is not
-// allowed to read. A forecast assumes that they are healthy.
+// targets returns the state of the target workload of each ScheduledRestart. It omits workloads
+// that could not be read. A forecast assumes that omitted workloads are healthy.
 func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	targets := map[forecast.TargetKey]forecast.Target{}
 	for _, restart := range s.restarts() {
@@ -63,7 +63,8 @@ func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
 	}
 }
 
-// targetOf returns the state of a restart's target workload, or nil if the workload does not exist.
+// targetOf returns the state of a ScheduledRestart's target workload, or nil if the workload does
+// not exist. kind is the kind of the workload.
 func (s *snapshot) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
 	for _, o := range s.objects[kind.Resource] {
 		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {

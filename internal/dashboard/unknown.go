@@ -13,7 +13,8 @@ import (
 // read.
 type unknownError struct {
 	why string
-	// forbidden is set if the user is not allowed to list the objects.
+	// forbidden is set if the objects could not be read because the user is not allowed to list
+	// them.
 	forbidden bool
 }
 
@@ -27,8 +28,8 @@ func (e *unknownError) status() int {
 	return http.StatusServiceUnavailable
 }
 
-// unknown returns an error if any of the kinds could not be read. If the user lacks a permission,
-// the error includes the command to check it.
+// unknown returns an error if the objects of any of the kinds could not be read. If the user lacks
+// the permission, the error includes the command that checks the permission.
 func (s *snapshot) unknown(kinds ...string) error {
 	for _, kind := range kinds {
 		if why := s.problems[kind]; why != "" {
@@ -38,8 +39,8 @@ func (s *snapshot) unknown(kinds ...string) error {
 	return nil
 }
 
-// check returns the end of a sentence, with the command to check a missing permission. It returns
-// "" if no permission is missing.
+// check returns a phrase to append to a problem with the kind: the command that checks the missing
+// permission. It returns "" if no permission is missing.
 func (s *snapshot) check(kind string) string {
 	if s.checks[kind] == "" {
 		return ""
@@ -48,7 +49,8 @@ func (s *snapshot) check(kind string) string {
 }
 
 // forecastKinds returns the kinds that the forecast depends on. It includes pods only if a
-// ScheduledRestart limits their age, and namespaces only if there are Freezes that may select them.
+// ScheduledRestart limits the age of pods, and namespaces only if there are Freezes, which may
+// select namespaces.
 func (s *snapshot) forecastKinds() []string {
 	return slices.DeleteFunc(slices.Clone(restartsKinds), func(kind string) bool {
 		return kind == kindPods && !s.limitsPodAge() || kind == kindNamespaces && len(s.objects[kindFreezes]) == 0

@@ -15,19 +15,20 @@ import (
 
 // Time limits for watches and lists.
 const (
-	// idleLimit is the time after which an unneeded watch ends.
+	// idleLimit is the time after which a watch ends if no page needs it.
 	idleLimit = 50 * time.Second
-	// refusedLimit is the time after which a kind that was refused or is not served is requested
-	// again.
+	// refusedLimit is the time after which a kind is requested again if the API server refused the
+	// request or does not serve the kind.
 	refusedLimit = 30 * time.Second
-	// firstRead is the maximum time that a program waits for the first list of a kind.
+	// firstRead is the maximum time that a JSON request of a program waits for the first list of a
+	// kind.
 	firstRead = 8 * time.Second
 	// firstShown is the maximum time that a page waits for the first list of a kind. After that, the
 	// page shows the kinds that have been read, and names the others.
 	firstShown = 2 * time.Second
 )
 
-// Kind defines a kind of watched objects.
+// Kind defines a kind of objects that a [World] watches.
 type Kind struct {
 	// Name is the resource name, such as nodes.
 	Name string
@@ -55,16 +56,18 @@ type World struct {
 
 	mu    sync.Mutex
 	feeds map[string]*feed
-	// viewers maps each kind to the number of open streams that need it.
+	// viewers maps each kind to the number of pages that are being built or streamed and need the
+	// kind.
 	viewers map[string]int
-	// version counts the changes so far. changed is closed at the next change.
+	// version counts the changes of objects and feeds so far. changed is closed at the next change.
 	version int64
 	changed chan struct{}
 	// onChange is called at each change. It may be nil.
 	onChange func()
 }
 
-// feed is the watch of a kind. The World's mutex guards its fields.
+// feed is the watch of a kind, with the watched objects. The World's mutex guards the fields of a
+// feed.
 type feed struct {
 	stop context.CancelFunc
 	// done is closed when the feed's goroutines have exited.
@@ -73,13 +76,13 @@ type feed struct {
 	lastUsed time.Time
 	// version is the World's version at the last change of one of the kind's objects.
 	version int64
-	// sorted lists the objects, sorted by namespace and name. It is nil if it must be built from the
-	// store. Otherwise, touched lists the changes since.
+	// sorted lists the objects, sorted by namespace and name. It is nil if the list must be built
+	// from the store. Otherwise, touched lists the objects that changed since the list was built.
 	sorted  []metav1.Object
 	touched []touched
-	// synced is closed after the first list or refusal. failed is closed at the first error before
-	// that, and unreached is the message of the error. waited is the longest time for which a
-	// page has waited without getting the first list.
+	// synced is closed once the first list has arrived or was refused. failed is closed at the
+	// first error before that, and unreached is the last error's message. waited is the longest
+	// time that a page has waited without getting the first list.
 	synced, failed chan struct{}
 	unreached      string
 	waited         time.Duration
@@ -90,8 +93,8 @@ type feed struct {
 	refused   string
 	forbidden bool
 	since     time.Time
-	// lost explains why the API server is unreachable, which it has been since lostAt. It is ""
-	// otherwise.
+	// lost explains why the API server is unreachable, which it has been since lostAt. lost is ""
+	// if the API server is reachable.
 	lost   string
 	lostAt time.Time
 }
@@ -105,12 +108,13 @@ func NewWorld(kinds []Kind, now func() time.Time) *World {
 	return w
 }
 
-// use returns the feeds of the given kinds, and starts them if necessary.
+// use returns the feeds of the given kinds. It starts feeds that are not running.
 func (w *World) use(names []string) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	// While the API server is unreachable, keep its last response, even if it was a refusal.
+	// While the API server is unreachable, keep the last response of the API server, even if it was
+	// a refusal.
 	lost := false
 	for _, f := range w.feeds {
 		lost = lost || f.lost != ""
@@ -192,14 +196,16 @@ func (w *World) stopAll() {
 	}
 }
 
-// change records a change of a feed's objects or state. The caller must hold the mutex.
+// change records a change of a feed's objects or state, and wakes the pages that wait for changes.
+// The caller must hold the mutex.
 func (w *World) change(f *feed) {
 	w.version++
 	f.version = w.version
 	w.wakePages()
 }
 
-// tell makes all open pages build again, although no object has changed.
+// tell makes all open pages be built again although no object has changed, for example because a
+// new forecast is available.
 func (w *World) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +223,8 @@ func (w *World) wakePages() {
 	}
 }
 
-// changes returns the number of changes so far, and a channel that is closed at the next change.
+// changes returns the number of changes of objects and feeds so far, and a channel that is closed
+// at the next change.
 func (w *World) changes() (version int64, later <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

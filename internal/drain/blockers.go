@@ -105,8 +105,8 @@ func NewWorld(list []policyv1.PodDisruptionBudget, volumes Volumes) *World {
 	return &World{budgetsOf(list), volumes}
 }
 
-// BudgetOf returns the only PodDisruptionBudget of a pod; nil if there is none, or if there are several,
-// with which the API server refuses each eviction.
+// BudgetOf returns the PodDisruptionBudget that selects a pod. It returns nil if none does, or if
+// several do, because the API server then rejects every eviction of the pod.
 func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 	if of := w.budgets.of(pod); len(of) == 1 {
 		return of[0]
@@ -114,8 +114,8 @@ func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 	return nil
 }
 
-// NeverAllows reports whether a PodDisruptionBudget of the pod allows no disruption even while all pods
-// are healthy.
+// NeverAllows reports whether a PodDisruptionBudget that selects the pod allows no disruption even
+// while all of its pods are healthy.
 func (w *World) NeverAllows(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(w.budgets.of(pod), func(b *policyv1.PodDisruptionBudget) bool {
 		return b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods
@@ -236,8 +236,9 @@ func terminating(pod *corev1.Pod) Blocker {
 	return b
 }
 
-// finalizers returns the pod's finalizers, except for the finalizer with which the Job controller
-// tracks the pods of a Job. The Job controller removes it as soon as the pod has ended.
+// finalizers returns the pod's finalizers. It omits the finalizer with which the Job controller
+// tracks the pods of a Job, because the Job controller removes that finalizer as soon as the pod
+// has ended.
 func finalizers(pod *corev1.Pod) []string {
 	return slices.DeleteFunc(slices.Clone(pod.Finalizers), func(name string) bool {
 		return name == batchv1.JobTrackingFinalizer && isOfJob(metav1.GetControllerOfNoCopy(pod))

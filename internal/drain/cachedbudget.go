@@ -18,13 +18,15 @@ import (
 type CachedBudget struct {
 	Namespace, Name string
 	version         string
-	// selector is the encoded label selector. It is empty if the budget has no selector, or if
-	// tooLarge is set because the selector exceeds its bounds.
+	// selector is the encoded label selector. It is empty if the budget has no selector (selecting
+	// is false) or if the selector exceeds mostSelector or mostRequirements (tooLarge is true).
+	// alwaysAllow is true for the unhealthy pod eviction policy AlwaysAllow. outdated is true if
+	// the disruption controller has not observed the budget's latest generation.
 	selector              string
 	selecting, tooLarge   bool
 	alwaysAllow, outdated bool
-	// refusing is true if the condition DisruptionAllowed is False. since is the time of its last
-	// change, in Unix seconds.
+	// refusing is true if the budget's condition DisruptionAllowed is False. since is the time of
+	// the condition's last change, in Unix seconds.
 	refusing                            bool
 	since                               int64
 	allowed, healthy, desired, expected int32
@@ -40,8 +42,8 @@ const (
 	mostRequirements = 64
 )
 
-// CachedBudgetOf returns the CachedBudget of a PodDisruptionBudget. If `in` is a CachedBudget, it is
-// returned unchanged. Any other object causes an error.
+// CachedBudgetOf returns the CachedBudget of a PodDisruptionBudget. If `in` is a CachedBudget, it
+// is returned unchanged. Any other object causes an error.
 func CachedBudgetOf(in any) (*CachedBudget, error) {
 	if cached, ok := in.(*CachedBudget); ok {
 		return cached, nil

@@ -41,8 +41,8 @@ const (
 	labelsUnknown
 )
 
-// MostLabels is the maximum number of labels of a pod that are kept. It is a limit because users
-// may add any number of labels.
+// MostLabels is the maximum number of labels of a pod that are kept. The number is limited because
+// users may add any number of labels.
 const MostLabels = 64
 
 // podLabels lists the keys of labels that differ between the pods of a workload. These labels are
@@ -50,7 +50,8 @@ const MostLabels = 64
 // PodDisruptionBudget that selects pods by such a label is not evaluated.
 var podLabels = []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", batchv1.JobCompletionIndexAnnotation}
 
-// label holds the hash of a label's key, and the hash of its key and value.
+// label is the hashed form of a label. key is the hash of the label's key, and pair is the hash of
+// its key and value.
 type label struct {
 	key  uint32
 	pair uint64
@@ -66,7 +67,7 @@ type Hasher struct{ seed maphash.Seed }
 // equal hashes.
 func NewHasher(seed maphash.Seed) *Hasher { return &Hasher{seed} }
 
-// hash returns the hashes of a label.
+// hash returns the hashed form of a label with the given key and value.
 func (h *Hasher) hash(key, value []byte) label {
 	var of maphash.Hash
 	of.SetSeed(h.seed)
@@ -89,10 +90,10 @@ type Builder struct {
 // Builder returns a Builder that hashes labels with h.
 func (h *Hasher) Builder() *Builder { return &Builder{hasher: h} }
 
-// Reset drops the collected fields.
+// Reset drops the collected fields, so that the Builder can be used for another pod.
 func (b *Builder) Reset() { b.flags, b.labels = 0, b.labels[:0] }
 
-// Label adds a label.
+// Label adds the hash of a label of the pod. Labels in podLabels are ignored.
 func (b *Builder) Label(key, value []byte) {
 	if len(b.labels) > MostLabels {
 		return
@@ -105,7 +106,7 @@ func (b *Builder) Label(key, value []byte) {
 	b.labels = append(b.labels, b.hasher.hash(key, value))
 }
 
-// Finalizer adds a finalizer.
+// Finalizer records that the pod has a finalizer with the given name.
 func (b *Builder) Finalizer(name string) {
 	if name == batchv1.JobTrackingFinalizer {
 		b.flags |= jobFinalizer
@@ -114,7 +115,7 @@ func (b *Builder) Finalizer(name string) {
 	}
 }
 
-// Grace sets the termination grace period in seconds.
+// Grace records the pod's termination grace period in seconds.
 func (b *Builder) Grace(seconds int64) {
 	b.flags &^= longGrace
 	if isLongGrace(seconds) {
@@ -122,10 +123,10 @@ func (b *Builder) Grace(seconds int64) {
 	}
 }
 
-// EmptyDir adds an emptyDir volume.
+// EmptyDir records that the pod has an emptyDir volume.
 func (b *Builder) EmptyDir() { b.flags |= localData }
 
-// Static marks the pod as the mirror of a static pod.
+// Static records that the pod is the mirror of a static pod.
 func (b *Builder) Static() { b.flags |= static }
 
 // Facts returns the facts about a pod with the collected fields. If one of `known` has the same
@@ -194,7 +195,7 @@ func (f Facts) flags() flags {
 	return flags((*f.text)[0])
 }
 
-// labels returns the hashed labels.
+// labels returns the hashes of the pod's labels, or nil if the labels are unknown.
 func (f Facts) labels() []label {
 	if !f.known() {
 		return nil

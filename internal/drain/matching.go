@@ -12,20 +12,22 @@ import (
 )
 
 // MostCompared is the maximum number of PodDisruptionBudgets that are compared with the labels of a
-// pod, not counting budgets that require a label that the pod lacks. It is a limit because users
-// may create any number of budgets. Beyond it, the budgets that select the pod are unknown.
+// pod, not counting budgets that require a label that the pod lacks. The number is limited because
+// users may create any number of budgets. Beyond it, it is unknown which budgets select the pod.
 const MostCompared = 256
 
 // matching finds the PodDisruptionBudgets of a namespace that select a pod.
 type matching struct {
 	budgets []hashedBudget
 	// byPair maps the hash of a label to the budgets that require the label. byKey maps the hash of
-	// a label key to the budgets that require a label with that key. Each budget is stored only
-	// once. others lists the budgets that require no label.
+	// a label key to the budgets that require a label with that key. others lists the budgets that
+	// require no label. All three hold indexes of the list budgets; add chooses one of them for
+	// each budget.
 	byPair map[uint64][]int
 	byKey  map[uint32][]int
 	others []int
-	// tooLarge is true if some budgets have selectors that exceed their bounds.
+	// tooLarge is true if the selector of at least one budget was not kept because of its size, so
+	// that the budget may select any pod.
 	tooLarge bool
 }
 
@@ -33,8 +35,8 @@ type matching struct {
 type hashedBudget struct {
 	*CachedBudget
 	requirements []hashedRequirement
-	// uncertain is true if the selector also has a requirement about a label that the facts about
-	// pods do not include.
+	// uncertain is true if the selector also has a requirement on a label in podLabels, which the
+	// facts about pods do not include.
 	uncertain bool
 }
 
@@ -45,10 +47,10 @@ type hashedRequirement struct {
 	pairs    []uint64
 }
 
-// match is the set of budgets that select a pod.
+// match lists the budgets that select a pod.
 type match struct {
 	of []*CachedBudget
-	// uncertain is true if more budgets may select the pod.
+	// uncertain is true if other budgets may also select the pod.
 	uncertain bool
 }
 
@@ -77,8 +79,9 @@ func newMatching(h *Hasher, list []*CachedBudget) *matching {
 	return m
 }
 
-// add stores a budget under the required label that the fewest other budgets require, so that as
-// few budgets as possible must be compared with a pod.
+// add stores the budget with index i under the required label that the fewest other budgets
+// require, so that as few budgets as possible must be compared with a pod. uses maps the hash of
+// each label to the number of budgets that require the label.
 func (m *matching) add(i int, uses map[uint64]int) {
 	var rarest, exists *hashedRequirement
 	fewest := 0
@@ -107,8 +110,8 @@ func (m *matching) add(i int, uses map[uint64]int) {
 	}
 }
 
-// of returns the budgets that select a pod. If several budgets select it, the result may be
-// incomplete.
+// of returns the budgets that select the pod with the given facts. It may stop after the second
+// budget, because the API server rejects the eviction of a pod that several budgets select.
 func (m *matching) of(facts Facts) match {
 	if facts.flags()&labelsUnknown != 0 {
 		return match{uncertain: len(m.budgets) > 0 || m.tooLarge}
@@ -143,7 +146,7 @@ func (m *matching) of(facts Facts) match {
 }
 
 // budget returns a budget with hashed requirements. It returns false if the budget selects no pods,
-// or if its selector exceeds the bounds.
+// or if its selector was not kept because of its size.
 func (h *Hasher) budget(b *CachedBudget) (hashedBudget, bool) {
 	hashed := hashedBudget{CachedBudget: b}
 	if !b.selecting || b.tooLarge {
@@ -177,7 +180,8 @@ func (h *Hasher) requirement(r *labels.Requirement) hashedRequirement {
 	return hashed
 }
 
-// selects reports whether a pod's labels satisfy all known requirements.
+// selects reports whether a pod's labels satisfy all requirements of the budget's selector, apart
+// from requirements on labels in podLabels.
 func (b *hashedBudget) selects(has []label) bool {
 	for i := range b.requirements {
 		if !b.requirements[i].holds(has) {
@@ -187,7 +191,8 @@ func (b *hashedBudget) selects(has []label) bool {
 	return true
 }
 
-// required returns the hashes of labels, of which a pod must have at least one.
+// required returns the hashes of the labels of which a pod must have at least one to satisfy the
+// requirement. It returns nil for an operator that requires no specific label.
 func (r *hashedRequirement) required() []uint64 {
 	switch r.operator {
 	case selection.In, selection.Equals, selection.DoubleEquals:

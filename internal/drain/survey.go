@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Patience is the time for which a blocker must last before it counts as lasting, if it often
-// disappears by itself. Such blockers are budgets that allow no disruption, as during each rollout,
-// pods that are being deleted, and pods without a place.
+// Patience is the time for which a blocker must last before it counts as lasting, if such blockers
+// often disappear by themselves. This applies to budgets that allow no disruption, as during each
+// rollout, to pods that are being deleted, and to pods that no other node has room for.
 const Patience = 5 * time.Minute
 
 // PodKind identifies pods that differ only in name, node and times.
@@ -55,8 +55,9 @@ type Survey struct {
 	seen      History
 }
 
-// History maps blockers without a known start to the time at which a survey first found them. It is
-// nil before the first survey.
+// History maps blockers without a known start to the time at which a survey first found them. A key
+// consists of the reason and either the namespace and the object or the node. The History is nil
+// before the first survey.
 type History map[string]time.Time
 
 // verdict is the evaluation of the pods of a kind, unless they are being deleted.
@@ -130,7 +131,8 @@ func (s *Survey) addPod(pod *CachedPod, pools []*Tally) {
 	}
 }
 
-// lasts reports whether a blocker is permanent or has lasted for at least [Patience].
+// lasts reports whether a blocker is permanent, because it does not disappear by itself, or has
+// lasted for at least [Patience].
 func (s *Survey) lasts(b *Blocker) bool {
 	switch {
 	case b.Reason != Budget:
@@ -142,7 +144,8 @@ func (s *Survey) lasts(b *Blocker) bool {
 	}
 }
 
-// lastsSinceFound is like lasts, for blockers without a known start.
+// lastsSinceFound reports whether the blocker with the given key of [History] was first found at
+// least [Patience] ago.
 func (s *Survey) lastsSinceFound(key string) bool {
 	at, known := s.history[key]
 	switch {
@@ -155,7 +158,8 @@ func (s *Survey) lastsSinceFound(key string) bool {
 	return s.now.Sub(at) >= Patience
 }
 
-// verdict returns the evaluation of the pods of a kind.
+// verdict returns the evaluation of the pods that have the same kind as the given pod. The
+// evaluation is computed once for each kind.
 func (s *Survey) verdict(of *CachedPod) *verdict {
 	if v, known := s.kinds[of.PodKind]; known {
 		return v
@@ -199,8 +203,8 @@ func (s *Survey) verdict(of *CachedPod) *verdict {
 	return v
 }
 
-// refusal returns the blocker of a pod whose eviction the budgets currently do not allow, or nil.
-// If m is uncertain, a nil result is not reliable.
+// refusal returns the blocker of a pod whose eviction the budgets in m currently do not allow, or
+// nil if they allow it. If m.uncertain is set, another budget may still reject the eviction.
 func (m match) refusal(isReady bool) *Blocker {
 	switch len(m.of) {
 	case 0:

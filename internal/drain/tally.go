@@ -15,8 +15,8 @@ var Surveyed = []Reason{Budget, SeveralBudgets, Terminating, Finalizer, LongGrac
 
 // Tally counts the blockers of draining the nodes of a pool, each by itself.
 type Tally struct {
-	// Blocked is the number of nodes with a blocker, and Lasting the number of nodes with a lasting
-	// blocker.
+	// Blocked is the number of nodes with at least one blocker, and Lasting is the number of nodes
+	// with at least one lasting blocker (see [Patience]).
 	Blocked, Lasting int
 	// Pods maps each surveyed reason that is not ignored to the number of pods that block the drain
 	// of their node for this reason.
@@ -27,8 +27,8 @@ type Tally struct {
 	UncertainIn string
 
 	groups map[groupKey]*Group
-	// node is the node that is currently being added. blocked and lasting are true once it has been
-	// counted in Blocked and Lasting.
+	// node is the node whose blockers are currently being counted. blocked and lasting are true
+	// once this node has been counted in Blocked and Lasting.
 	node             string
 	blocked, lasting bool
 }
@@ -40,8 +40,8 @@ type groupKey struct {
 }
 
 // Group describes the lasting blockers of a workload for the same reason, on all nodes of a pool.
-// Pods without a controller are grouped by namespace. Pods without place are in a single group,
-// without namespace and workload.
+// Pods without a controller are grouped by namespace. Pods that no other node has room for are in a
+// single group, without namespace and workload.
 type Group struct {
 	Reason              Reason
 	Namespace, Workload string
@@ -53,7 +53,7 @@ type Group struct {
 	Node string
 	// Since is the earliest time at which a blocker arose, or nil if it is unknown.
 	Since *metav1.Time
-	// last is the most recently added node.
+	// last is the node that was counted last in Nodes.
 	last string
 }
 
@@ -74,12 +74,12 @@ func (t *Tally) counts(reason Reason) bool {
 	return counted
 }
 
-// begin starts counting the blockers of a node.
+// begin makes the given node the node whose blockers are counted next.
 func (t *Tally) begin(node string) {
 	t.node, t.blocked, t.lasting = node, false, false
 }
 
-// add counts a number of pods with the same blocker.
+// add counts `count` pods of the current node that have the same blocker.
 func (t *Tally) add(b *Blocker, count int, lasting bool) {
 	if !t.counts(b.Reason) {
 		return

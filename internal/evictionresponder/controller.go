@@ -60,8 +60,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// act writes the responder's status, and then requests the restart. After a crash in between, the
-// restart is requested by the next decision.
+// act writes the responder's status, and then requests the restart. After a crash between these two
+// steps, the next decision requests the restart.
 func (r *reconciler) act(ctx context.Context, in *facts, step *decision.Step) error {
 	if step.Status == nil {
 		return nil
@@ -84,8 +84,8 @@ func (r *reconciler) act(ctx context.Context, in *facts, step *decision.Step) er
 	return nil
 }
 
-// write writes the responder's entry in the status of an Eviction. If the Eviction has changed since it
-// was read, write returns a conflict. The patch changes no entry of another responder.
+// write writes the responder's entry in the status of an Eviction. If the Eviction has changed
+// since it was read, write returns a conflict. The patch changes no entry of another responder.
 func (r *reconciler) write(ctx context.Context, e *lifecyclev1alpha1.Eviction, entry *lifecyclev1alpha1.ResponderStatus) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": e.UID, "resourceVersion": e.ResourceVersion},

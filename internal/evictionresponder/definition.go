@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 )
 
-// Name is the name of the controller in its definition.
+// Name is the name of the controller, by which the flag --controllers selects it.
 const Name = "eviction-responder"
 
 // Controller defines the controller "eviction-responder".
@@ -25,7 +25,7 @@ func Controller() controller.Definition {
 	return controller.Definition{
 		Name:    Name,
 		Purpose: "Restarts Deployments that an eviction would take down, as the responder " + tidekeeperv1.EvictionResponder + " of Evictions.",
-		// The Evictions of Kubernetes 1.37 are alpha and off by default, too.
+		// The controller is off by default, as is the alpha API for Evictions in Kubernetes 1.37.
 		OffByDefault: true,
 		Namespaced:   true,
 		Watches:      []client.Object{&corev1.Pod{}},

@@ -5,8 +5,8 @@
 // eviction would take its Deployment down is moved by a restart, and all other pods are left to the
 // next responder.
 //
-// All state is in the status of the Eviction and in the ScheduledRestart that requests the restart, so
-// a crash, a retry or a second leader restarts nothing twice: the restart is identified by the
+// All state is in the status of the Eviction and in the ScheduledRestart that requests the restart,
+// so a crash, a retry or a second leader restarts nothing twice: the restart is identified by the
 // responder's start time. The package decision makes the decisions.
 //
 //	definition.go  declares the controller "eviction-responder" to the manager

@@ -24,14 +24,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
-// facts holds what a decision about an Eviction is based on.
+// facts holds the input of a decision about an Eviction.
 type facts struct {
 	decision.Input
 	// known is the ScheduledRestart that moves the pods of the Deployment; nil if there is none.
 	known *tidekeeperv1.ScheduledRestart
 }
 
-// gather returns the facts about an Eviction. It reads the pod and its Deployment from the API server.
+// gather returns the facts about an Eviction. It reads the pod and its Deployment from the API
+// server.
 func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) (in facts, err error) {
 	in.Input = decision.Input{Now: r.clock.Now(), Eviction: e, Restarts: r.requests.Served()}
 	if in.Pod, err = r.target(ctx, e); err != nil || in.Pod == nil {
@@ -66,9 +67,10 @@ func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 	return in, r.addRules(ctx, &in.Input, key)
 }
 
-// restartOf returns the state of the restart that was requested since the responder's start time. If
-// there is none, it returns a restart that was requested earlier for another pod, and has not ended, if
-// it replaces this pod, too. nil means that there is none.
+// restartOf returns the state of the restart that was requested since the responder's start time.
+// If no restart was requested since then, it returns an earlier restart that is in progress and
+// also replaces this pod, although it was requested for another pod. It returns nil if there is
+// neither.
 func restartOf(known *tidekeeperv1.ScheduledRestart, pod *corev1.Pod, start, now time.Time) *rescue.Restart {
 	if known == nil {
 		return nil
@@ -82,7 +84,8 @@ func restartOf(known *tidekeeperv1.ScheduledRestart, pod *corev1.Pod, start, now
 	return nil
 }
 
-// target reads the pod of an Eviction; nil if it is gone.
+// target reads the pod of an Eviction from the API server. It returns nil if the pod does not
+// exist.
 func (r *reconciler) target(ctx context.Context, e *lifecyclev1alpha1.Eviction) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	name := e.Spec.Target.Pod.Name
@@ -94,8 +97,9 @@ func (r *reconciler) target(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 	return pod, nil
 }
 
-// addRules adds the facts that decide whether a restart moves the pod: the budgets, and the other
-// ready pods of the Deployment that have to leave.
+// addRules adds the facts that decide whether a restart should move the pod: the
+// PodDisruptionBudgets, and the number of other ready pods of the Deployment that are being
+// evicted.
 func (r *reconciler) addRules(ctx context.Context, in *decision.Input, deployment types.NamespacedName) error {
 	budgets := &policyv1.PodDisruptionBudgetList{}
 	if err := r.apiReader.List(ctx, budgets, client.InNamespace(deployment.Namespace)); err != nil {
@@ -115,7 +119,8 @@ func (r *reconciler) addRules(ctx context.Context, in *decision.Input, deploymen
 		if err != nil {
 			return err
 		}
-		// Of a pod's conditions, the cache keeps only the summary.
+		// The cache replaces a pod's conditions by a summary (see podtimeline.SummaryCondition),
+		// from which the readiness is read.
 		if pod == nil || !pods.IsActive(pod) || !podtimeline.IsReady(podtimeline.Summary(pod)) {
 			continue
 		}
@@ -126,7 +131,8 @@ func (r *reconciler) addRules(ctx context.Context, in *decision.Input, deploymen
 	return nil
 }
 
-// cachedTarget returns the pod of an Eviction from the cache; nil if it is gone.
+// cachedTarget returns the pod of an Eviction from the cache. It returns nil if the pod does not
+// exist, or if the Eviction does not target a pod.
 func (r *reconciler) cachedTarget(ctx context.Context, e *lifecyclev1alpha1.Eviction) (*corev1.Pod, error) {
 	target := e.Spec.Target.Pod
 	if target == nil {
@@ -142,7 +148,8 @@ func (r *reconciler) cachedTarget(ctx context.Context, e *lifecyclev1alpha1.Evic
 	return pod, nil
 }
 
-// evictionsIn returns the cached Evictions of a namespace; none if the cluster does not serve them.
+// evictionsIn returns the cached Evictions of a namespace, or none if the cluster does not serve
+// the kind Eviction.
 func evictionsIn(ctx context.Context, reader client.Reader, namespace string) ([]lifecyclev1alpha1.Eviction, error) {
 	list := &lifecyclev1alpha1.EvictionList{}
 	if err := reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); meta.IsNoMatchError(err) {

@@ -9,13 +9,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/evictionresponder/decision"
 )
 
-// metrics holds the metric of the controller.
+// metrics holds the counter of completed responses to Evictions.
 type metrics struct {
 	responses *prometheus.CounterVec
 }
 
-// RegisterMetrics registers the metric of this package without values, so that docs/reference can
-// list it.
+// RegisterMetrics registers this package's metrics without values. It is used to generate
+// docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry)
 	return err

@@ -71,7 +71,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	})
 }
 
-// ends passes only deletions of pods, and changes by which a pod becomes terminal.
+// ends passes only deletions of pods, and changes by which a pod terminates.
 var ends = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -81,9 +81,9 @@ var ends = predicate.Funcs{
 	},
 }
 
-// evictionsOfPod returns a function that maps a pod to the Evictions that target it. The reader must be
-// the cache itself, because the manager's client would block the informer's goroutine until the cache
-// shows all writes of the manager.
+// evictionsOfPod returns a function that maps a pod to the Evictions that target it. The reader
+// must be the cache itself, because the manager's client would block the informer's goroutine until
+// the cache shows all writes of the manager.
 func evictionsOfPod(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, pod client.Object) []reconcile.Request {
 		return requestsFor(ctx, reader, pod.GetNamespace(), func(e *lifecyclev1alpha1.Eviction) bool {
@@ -92,9 +92,10 @@ func evictionsOfPod(reader client.Reader) handler.MapFunc {
 	}
 }
 
-// evictionsOfRestart returns a function that maps a ScheduledRestart of this controller to the Evictions
-// that may wait for it. It adds a request with the name of the ScheduledRestart, so that its namespace
-// is swept even if it has no Eviction any more.
+// evictionsOfRestart returns a function that maps a ScheduledRestart of this controller to the
+// Evictions that may wait for that restart. The function adds a request with the name of the
+// ScheduledRestart, so that [reconciler.sweep] runs for its namespace even if the namespace has no
+// Eviction any more.
 func evictionsOfRestart(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, restart client.Object) []reconcile.Request {
 		waiting := requestsFor(ctx, reader, restart.GetNamespace(), func(e *lifecyclev1alpha1.Eviction) bool { return decision.Entry(e) != nil })
@@ -102,7 +103,8 @@ func evictionsOfRestart(reader client.Reader) handler.MapFunc {
 	}
 }
 
-// requestsFor returns requests for the cached Evictions of a namespace that a function selects.
+// requestsFor returns requests for the cached Evictions of a namespace for which `selects` returns
+// true.
 func requestsFor(ctx context.Context, reader client.Reader, namespace string, selects func(*lifecyclev1alpha1.Eviction) bool) []reconcile.Request {
 	evictions, err := evictionsIn(ctx, reader, namespace)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
-// sweep deletes the ScheduledRestarts of this controller in a namespace whose Deployments no Eviction
-// needs restarted. It thereby withdraws restarts that have not begun. One that is in progress is kept
-// until it has ended.
+// sweep deletes the ScheduledRestarts of this controller in a namespace that no Eviction needs any
+// more. Restarts that have not begun are thereby withdrawn. A ScheduledRestart whose restart is in
+// progress is kept until the restart has ended.
 func (r *reconciler) sweep(ctx context.Context, namespace string) error {
 	idle := func(restart *tidekeeperv1.ScheduledRestart) bool { return restart.Status.Active == nil }
 	found := false
@@ -35,8 +35,8 @@ func (r *reconciler) sweep(ctx context.Context, namespace string) error {
 	}, client.InNamespace(namespace))
 }
 
-// needed returns the names of the Deployments in a namespace of which an Eviction that is this
-// controller's to respond to has a pod.
+// needed returns the names of the Deployments in a namespace that have a pod with an Eviction to
+// which this controller still has to respond.
 func (r *reconciler) needed(ctx context.Context, namespace string) (sets.Set[string], error) {
 	evictions, err := evictionsIn(ctx, r.client, namespace)
 	if err != nil {

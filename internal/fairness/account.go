@@ -103,7 +103,7 @@ func (w *window) at(now time.Time) *Use {
 	return &w.minutes[w.last%windowMinutes]
 }
 
-// sum returns the total use during the window.
+// sum returns the total resource use in the last windowMinutes minutes.
 func (w *window) sum(now time.Time) Use {
 	w.at(now)
 	var sum Use

@@ -35,7 +35,8 @@ type Controller[R comparable] struct {
 	Deferred func(context.Context, R)
 }
 
-// OfRequest returns the namespace of a [reconcile.Request]. Most controllers use it as NamespaceOf.
+// OfRequest returns the namespace of a [reconcile.Request]. Most controllers use it as
+// [Controller.NamespaceOf].
 func OfRequest(r reconcile.Request) string { return r.Namespace }
 
 // Complete builds a controller that shares its workers and API requests fairly among namespaces.

@@ -38,8 +38,8 @@ func (o *Objects) Follow(create func(cache.ListerWatcher, runtime.Object, time.D
 	}
 }
 
-// running returns the informers that have not stopped. The informer of a kind stops when its CRD is
-// deleted, and must not be kept in memory.
+// running returns the informers that have not stopped. The informer of a kind stops when the kind's
+// CRD is deleted, and a stopped informer must not be kept in memory.
 func (o *Objects) running() []cache.SharedIndexInformer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,8 +50,8 @@ func (o *Objects) running() []cache.SharedIndexInformer {
 // Describe implements [prometheus.Collector].
 func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- objectsDesc }
 
-// Collect implements [prometheus.Collector]. It reads only the keys of objects, because to list a
-// large cache's objects takes megabytes.
+// Collect implements [prometheus.Collector]. It reads only the keys of objects, because a list of
+// all objects of a large cache takes megabytes of memory.
 func (o *Objects) Collect(metrics chan<- prometheus.Metric) {
 	counts := map[string]float64{}
 	for _, informer := range o.running() {

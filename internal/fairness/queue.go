@@ -74,10 +74,10 @@ func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	return r, q.turns.priority(r), false
 }
 
-// Done implements [workqueue.TypedInterface]. It frees a worker for requests that wait because
-// their namespace uses too many workers: the calling worker gets the next request afterwards.
+// Done implements [workqueue.TypedInterface]. Its caller is a worker, which then gets the next
+// request. That may be a request that had to wait because its namespace used too many workers.
 func (q *Queue[R]) Done(r R) {
-	// end must be called first, because Done pushes the request again if it was added during
+	// Call turns.end before the inner Done, which pushes the request again if it was added during
 	// processing.
 	q.turns.end(r)
 	q.TypedRateLimitingInterface.Done(r)

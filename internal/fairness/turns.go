@@ -12,7 +12,7 @@ import (
 // rounds, with a single request each per round. Within a round, the namespace with the
 // highest-priority request comes first; within a namespace, requests are ordered by priority, then
 // by age. The only request of a namespace therefore waits for at most two requests of each other
-// namespace, regardless of their number and priorities.
+// namespace, regardless of the number and priorities of the requests there.
 //
 // In addition, a namespace gets another worker only while it uses fewer workers than are free,
 // since all of its requests may be slow. Of 64 workers, the first namespace may use 32 and a second
@@ -33,10 +33,10 @@ type turns[R comparable] struct {
 	waiting map[R]*entry[R]
 	// running maps each request that a worker is processing to its priority.
 	running map[R]int
-	// wanted maps each request that is about to be pushed or touched to its priority.
+	// wanted maps each request that is about to be passed to Push or Touch to its priority.
 	wanted map[R]int
-	// round is the number of the round of the last turn. pushed counts the calls of Push; its value
-	// at a call is the request's position by age.
+	// round is the number of the round of the last turn. pushed counts the calls of Push, and
+	// orders requests by age: a later request has a higher number.
 	round, pushed uint64
 }
 
@@ -64,8 +64,8 @@ func newTurns[R comparable](workers int, namespaceOf func(R) string) *turns[R] {
 	}
 }
 
-// want sets the priority of a request before it is pushed or touched. If it is called several
-// times, the highest priority wins.
+// want sets the priority of a request that is about to be passed to Push or Touch. If want is
+// called several times for the request, the highest priority wins.
 func (t *turns[R]) want(r R, priority int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *turns[R]) want(r R, priority int) {
 	}
 }
 
-// Push adds a request with the priority that was set by want.
+// Push adds a request with the priority that the method want has set.
 func (t *turns[R]) Push(r R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +93,7 @@ func (t *turns[R]) Push(r R) {
 	heap.Push(&t.order, s)
 }
 
-// Touch raises the priority of a waiting request to the priority that was set by want.
+// Touch raises the priority of a waiting request to the priority that the method want has set.
 func (t *turns[R]) Touch(r R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -38,8 +38,8 @@ func (c *confirmed) ask(f *tidekeeperv1.Freeze, now time.Time) bool {
 	return period.Of(f).Contains(now) && !c.gone.Has(f.UID) && (!c.there.Has(f.UID) || now.Sub(c.at).Abs() >= ConfirmedFor)
 }
 
-// note records the result of a check. cached is the content of the cache before the API server was
-// queried; live is the API server's response.
+// note records the result of a check whether the cached Freezes still exist. cached is the content
+// of the cache before the API server was queried; live is the API server's response.
 func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,12 +55,13 @@ func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 }
 
 // confirm returns the cached Freezes without the Freezes that were deleted from the API server.
-// While a Freeze is in force, the API server is queried once per [ConfirmedFor]. While it is
-// unreachable, confirm returns all cached Freezes.
+// While a Freeze is in force, the API server is queried once per [ConfirmedFor]. If the API server
+// is unreachable, confirm returns all cached Freezes.
 func (r *Reader) confirm(ctx context.Context, cached []tidekeeperv1.Freeze) []tidekeeperv1.Freeze {
 	now := r.clock.Now()
 	if slices.ContainsFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.ask(&f, now) }) {
-		// A shared list that began at this very instant may be older than a Freeze in the cache.
+		// A shared list that began at exactly this time may be older than a Freeze in the cache, so
+		// require a later list.
 		live, err := r.live.list(ctx, r.apiReader, now.Add(1), r.clock)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("Cannot confirm that the Freezes in force still exist", "error", err.Error())

@@ -48,8 +48,9 @@ func Watched(reader client.Reader, list client.ObjectList) bool {
 // Watched reports whether any controller of the manager watches Freezes.
 func (r *Reader) Watched() bool { return r.watched }
 
-// In returns the periods of the cached Freezes that select a namespace and have not ended. Unless
-// the API server is unreachable, it has confirmed each Freeze in force within the last minute.
+// In returns the periods of the cached Freezes that select a namespace and have not ended. Each
+// Freeze in force was confirmed on the API server within the last minute, unless the API server is
+// unreachable.
 func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, error) {
 	list, err := r.cached(ctx)
 	if err != nil || len(list.Items) == 0 {
@@ -58,8 +59,8 @@ func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, err
 	return r.in(ctx, r.cache, list.Items, namespace)
 }
 
-// LiveIn is like In, but lists the Freezes from the API server. The list began at notBefore or
-// later, and is at most a second old.
+// LiveIn is like [Reader.In], but lists the Freezes from the API server. The list call began at
+// notBefore or later, and at most a second ago.
 func (r *Reader) LiveIn(ctx context.Context, namespace string, notBefore time.Time) ([]period.Period, error) {
 	if !r.watched {
 		return nil, nil
@@ -81,13 +82,13 @@ func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 	return period.InForce(periodsOf(list.Items), r.clock.Now()), nil
 }
 
-// LiveAnywhere is like Anywhere, but uses a list from the API server that begins no earlier than
-// the call.
+// LiveAnywhere is like [Reader.Anywhere], but uses a list from the API server that begins no
+// earlier than the call.
 func (r *Reader) LiveAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, r.clock.Now())
 }
 
-// RecentlyAnywhere is like Anywhere, but uses a list from the API server that is at most
+// RecentlyAnywhere is like [Reader.Anywhere], but uses a list from the API server that is at most
 // [SharedFor] old, so that a thousand concurrent callers cause a single list call.
 func (r *Reader) RecentlyAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, time.Time{})

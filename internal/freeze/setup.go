@@ -70,7 +70,8 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 }
 
 // recount returns a handler that enqueues the Freezes in force when an update changes the value
-// that part returns for an object, or when an object with held-back restarts or nodes is deleted.
+// that the function part returns for an object, or when an object with held-back restarts or nodes
+// is deleted.
 func (r *reconciler) recount(part func(client.Object) any) handler.EventHandler {
 	enqueue := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		list := &tidekeeperv1.FreezeList{}

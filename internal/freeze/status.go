@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// countInterval is the minimum time between two writes of a status in which only the counts of
-// heldBack have changed.
+// countInterval is the minimum time between two writes of a status in which only the counts in
+// status.heldBack have changed.
 const countInterval = 10 * time.Second
 
 // newStatus returns the desired status of a Freeze at the time now. held counts the objects that

@@ -34,7 +34,7 @@ func restartTarget(object client.Object) []string {
 	}
 	keys := []string{TargetKey(restart.Spec.TargetRef)}
 	if active := restart.Status.Active; active != nil && active.TargetRef != nil && !active.TargetRef.Equal(restart.Spec.TargetRef) {
-		// The target in the spec was changed during the restart.
+		// The target in the spec was changed during the restart, so index both targets.
 		keys = append(keys, TargetKey(*active.TargetRef))
 	}
 	return keys

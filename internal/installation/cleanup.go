@@ -44,7 +44,7 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
 		// The request uses the parent context: if the poll's timeout cancelled the request, its
-		// error would replace the list of the remaining pools.
+		// error would replace the list of the remaining objects.
 		var left []string
 		left, last = deleteAll(ctx, c)
 		if last != nil && !reached {

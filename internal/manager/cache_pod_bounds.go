@@ -93,10 +93,10 @@ func nowhere() *corev1.Affinity {
 }
 
 // boundRequests replaces the containers of a pod with too many containers or requests by a single
-// container with the sum of the requests, computed in the same way as in node pools. If the sum has
-// too many resources, Kubernetes' own resources are kept first: another resource counts only if a
-// node offers it, and no node offers that many. A pod with dropped resources gets an affinity that
-// no node matches, so that it does not seem to fit on other nodes.
+// container with the sum of the requests, as [resources.RequestList] computes it for node pools. If
+// the sum has too many resources, Kubernetes' own resources are kept first: another resource counts
+// only if a node offers it, and no node offers that many. A pod with dropped resources gets an
+// affinity that no node matches, so that it does not seem to fit on other nodes.
 func boundRequests(pod *corev1.Pod) {
 	if !tooManyRequests(pod) {
 		return

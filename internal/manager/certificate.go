@@ -50,7 +50,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// read sets readAt. It also sets pair if the files are a valid pair.
+// read reads the certificate and its key from the files, and sets readAt. If they are not a valid
+// pair, it returns an error and keeps the previous pair.
 func (c *certificate) read() error {
 	c.readAt = c.now()
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)

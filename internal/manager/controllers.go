@@ -102,8 +102,9 @@ func chooseControllers(selectors []string, known []controller.Definition) ([]con
 	return result, nil
 }
 
-// chooseWatches returns the chosen controllers without the optional watches that are not in names.
-// It returns an error for an unknown name, and for an optional watch that no chosen controller has.
+// chooseWatches returns the chosen controllers without the optional watches that are not in
+// `names`. It returns an error for an unknown name, and for an optional watch that no chosen
+// controller has.
 func chooseWatches(names []string, chosen, known []controller.Definition) ([]controller.Definition, error) {
 	for _, name := range names {
 		has := func(c controller.Definition) bool {

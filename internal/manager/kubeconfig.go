@@ -26,8 +26,8 @@ func (o *Options) RESTConfig() (*rest.Config, error) {
 		return nil, err
 	}
 
-	// A negative QPS disables the client-side limit. The API server knows its own load better: its
-	// priority and fairness makes clients wait when necessary.
+	// A negative QPS disables the client-side limit. The API server limits clients according to its
+	// actual load, by its priority and fairness.
 	cfg.QPS, cfg.Burst = -1, 0
 	if o.KubeAPIQPS > 0 {
 		cfg.QPS, cfg.Burst = float32(o.KubeAPIQPS), o.KubeAPIBurst

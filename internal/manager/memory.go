@@ -50,15 +50,16 @@ const containerPercent = 90
 type memoryLimiter struct {
 	mu     sync.Mutex
 	filled bool
-	// limited is true if the method limit has set a memory limit. It sets none if another limit was
-	// set before.
+	// limited is true if the method limit has set a memory limit. The method sets none if another
+	// limit, such as GOMEMLIMIT, was set before.
 	limited bool
 	// container is the Go runtime's share of the container's memory limit in bytes. It is 0 if the
 	// container has no limit.
 	container int64
 }
 
-// newMemoryLimiter returns a limiter that observes the container's memory limit, if there is one.
+// newMemoryLimiter returns a limiter that stays within the container's memory limit, if there is
+// one.
 func newMemoryLimiter() *memoryLimiter {
 	most, err := memlimit.FromCgroup()
 	if err != nil || most > math.MaxInt64 {
@@ -79,8 +80,8 @@ func (l *memoryLimiter) limit(pods int64) {
 	debug.SetMemoryLimit(min(max(minMemory, memoryWithoutPods+min(pods, maxPods)*memoryPerPod), l.bound()))
 }
 
-// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. It lifts the limit soon
-// after the manager has called it, which the manager does once the cache has synced.
+// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. The manager calls it once
+// the cache has synced. Start then waits for initialSyncGrace and lifts the low memory limit.
 func (l *memoryLimiter) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -91,8 +92,8 @@ func (l *memoryLimiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// bound returns the maximum of any limit that is set: the runtime's share of the container's limit,
-// or the maximum integer if the container has no limit.
+// bound returns the upper bound of the limits that memoryLimiter sets: the runtime's share of the
+// container's limit, or the maximum integer if the container has no limit.
 func (l *memoryLimiter) bound() int64 { return cmp.Or(l.container, math.MaxInt64) }
 
 // lift raises the memory limit to the runtime's share of the container's limit, and sets GOGC to

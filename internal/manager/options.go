@@ -53,8 +53,8 @@ type Options struct {
 	OptionalWatches []string
 
 	// Namespaces limits the controllers of namespaced objects to the listed namespaces, so that
-	// they need rights only there. All other controllers always handle the entire cluster. If it is
-	// empty, there is no limit.
+	// they need rights only there. All other controllers always handle the entire cluster. If
+	// Namespaces is empty, there is no limit.
 	Namespaces []string
 
 	// ReconcileTimeout is the maximum duration of a reconcile. A reconcile that takes longer is
@@ -117,8 +117,8 @@ type Options struct {
 	// VerifyDecoding makes client-go decode every pod and node completely, in addition to the
 	// cache, which decodes only the kept fields. Differences are counted and logged, and
 	// client-go's values are used. Verification multiplies the CPU time, and takes more memory
-	// while objects are listed. If Namespaces is set, there is nothing to verify, because client-go
-	// decodes all pods and nodes anyway.
+	// while objects are listed. If pods are watched only in the namespaces in Namespaces, there is
+	// nothing to verify, because client-go decodes all pods and nodes anyway.
 	VerifyDecoding bool
 
 	// LogLevel is the log's verbosity: "error", "info" (0, messages for administrators), "debug"

@@ -27,7 +27,7 @@ type eruSpec struct {
 	Schedule       string `json:"schedule"`
 }
 
-// restart holds the converted values in an Eru's spec.
+// restart holds the converted values of an Eru's spec.
 type restart struct {
 	deployment         string
 	enabled            bool
@@ -38,7 +38,7 @@ type restart struct {
 //
 // If the original operator created an Eru because of its Deployment's annotation, restarts converts
 // the annotation instead of the Eru. Tidekeeper then creates a ScheduledRestart for the annotation,
-// which is still deleted together with the Deployment.
+// and this ScheduledRestart is deleted together with the Deployment, as the Eru was.
 func (result *Result) restarts(erus, deployments map[key]Object, options Options) {
 	unzoned := 0
 	targets := map[key]string{}

@@ -41,8 +41,8 @@ func dying(o Object, r *remarks) bool {
 }
 
 // tools lists the labels and annotations by which tools recognize the objects that they manage. If
-// the converted object kept them, a tool would delete it together with the original, or keep
-// changing it.
+// a converted object kept them, a tool would delete the converted object together with the
+// original, or change it again and again.
 var tools = []string{
 	"kubectl.kubernetes.io/", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/", "meta.helm.sh/", "argocd.argoproj.io/",
 	"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "config.kubernetes.io/", "tidekeeper.dev/",
@@ -65,8 +65,8 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
 		switch {
 		case strings.HasPrefix(k, EruKind.Group+"/"), k == lastApplied:
-			// The copy of the spec in the annotation is obsolete, and kubectl recreates its own
-			// annotation.
+			// Drop these annotations silently: the original operator's copies of the spec are
+			// obsolete, and kubectl recreates its own annotation.
 		case among(tools, k):
 			r.leftOut(index("metadata.annotations", k), "belongs to the tool that manages the original", "have the tool manage the new object")
 		case len(validation.IsQualifiedName(strings.ToLower(k))) > 0:

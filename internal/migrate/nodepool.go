@@ -26,7 +26,8 @@ type nodePoolSpec struct {
 	Handler string            `json:"handler"`
 }
 
-// nodePool converts a NodePool of the original operator.
+// nodePool converts a NodePool of the original operator, and adds the converted object and remarks
+// to the result.
 func (result *Result) nodePool(o Object) {
 	r := &remarks{object: describe(o)}
 	defer func() { result.Remarks = append(result.Remarks, r.list...) }()

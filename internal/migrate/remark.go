@@ -22,7 +22,7 @@ const (
 // Remark is a message about an original object or one of its fields.
 type Remark struct {
 	Severity Severity
-	// Object describes the original object, see describe.
+	// Object describes the original object, in the format of the function describe.
 	Object string
 	// Field is the path of the field. It is "" for the whole object.
 	Field string

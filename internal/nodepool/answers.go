@@ -19,15 +19,16 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// An evaluation covers all pools and takes seconds in a cluster of 5,000 nodes. A worker therefore
-// also waits evaluationShare times as long as the last evaluation took, up to longestPause.
+// An evaluation of the headroom or drainability of all pools takes seconds in a cluster of 5,000
+// nodes. After an evaluation, the worker therefore pauses for evaluationShare times the duration of
+// that evaluation, but no longer than longestPause.
 const (
 	evaluationShare = 20
 	longestPause    = 5 * time.Minute
 )
 
-// evaluate calls `work` once the model is complete, and then periodically until ctx is cancelled.
-// interval is the minimum time between two calls.
+// evaluate calls `work` once the caches of pools, nodes and pods have synced, and then periodically
+// until ctx is cancelled. interval is the minimum time between the end of a call and the next call.
 func (f *eventFeed) evaluate(ctx context.Context, c clock.PassiveClock, interval time.Duration, work func(context.Context)) error {
 	if err := f.nodeSource().WaitForSync(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -47,8 +48,8 @@ func (f *eventFeed) evaluate(ctx context.Context, c clock.PassiveClock, interval
 }
 
 // answers holds, for each pool, the latest result of a worker that periodically evaluates a
-// property of pools, in parallel with the reconciles. The reconciles read a result as a condition
-// of the given type.
+// property of pools, such as their headroom, in parallel with the reconciles. The reconciles read
+// the result as a condition of the type conditionType.
 type answers struct {
 	conditionType string
 
@@ -56,20 +57,21 @@ type answers struct {
 	of map[string]answer
 }
 
-// answer is the result for a pool, and the generation of the pool's spec that it applies to.
+// answer is the latest evaluation result for a pool, with the UID of the pool and the generation of
+// the spec that was evaluated.
 type answer struct {
 	uid        types.UID
 	generation int64
 	status     metav1.ConditionStatus
 	reason     string
 	message    string
-	// at is the time since which the answer has been the same. It is zero for workers that do not
-	// limit how often an answer changes.
+	// at is the time at which the answer last changed. It is zero for workers that do not limit how
+	// often an answer changes.
 	at time.Time
 }
 
-// replace replaces all answers, and returns the names of the pools whose answers are new or have
-// changed.
+// replace replaces the answers of all pools with `now`, which is keyed by pool name. It returns the
+// names of the pools whose answers are new or have changed.
 func (a *answers) replace(now map[string]answer) (changed sets.Set[string]) {
 	changed = sets.New[string]()
 	a.mu.Lock()
@@ -92,8 +94,9 @@ func (a *answers) get(pool string) (answer, bool) {
 }
 
 // condition returns the condition for the status of a pool whose spec enables the evaluation. After
-// an edit or a change of leaders, the current generation has not been evaluated yet. Until then,
-// the existing condition is kept, because its observedGeneration shows which spec it describes.
+// an edit of the spec or a change of leaders, the current generation has not been evaluated yet.
+// Until it has been, the existing condition is kept, because its observedGeneration shows which
+// spec it describes.
 func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	found, known := a.get(pool.Name)
 	if !known || found.uid != pool.UID || found.generation != pool.Generation {
@@ -111,8 +114,8 @@ func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 // The value is nil if the spec does not enable the condition.
 type asked map[string]*metav1.Condition
 
-// setIn sets or removes the conditions in a status. now becomes the transition time of changed
-// conditions.
+// setIn sets the conditions in a status, and removes the conditions whose value is nil. now becomes
+// the transition time of changed conditions.
 func (a asked) setIn(status *tidekeeperv1.NodePoolStatus, now time.Time) {
 	for _, conditionType := range slices.Sorted(maps.Keys(a)) {
 		condition := a[conditionType]

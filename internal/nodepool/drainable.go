@@ -25,10 +25,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// drainableInterval is the minimum time between two evaluations. drainableUpdate is the minimum
-// time between two changes of a pool's condition "Drainable", except after an edit of its spec.
-// PodDisruptionBudgets and pods change frequently, and each change of the condition's message
-// requires a write.
+// drainableInterval is the minimum time between two evaluations of whether nodes can be drained.
+// drainableUpdate is the minimum time between two changes of a pool's condition "Drainable", except
+// after an edit of the pool's spec. PodDisruptionBudgets and pods change frequently, and each
+// change of the condition's message requires a write.
 const (
 	drainableInterval = 5 * time.Second
 	drainableUpdate   = time.Minute
@@ -46,7 +46,7 @@ type drainableWorker struct {
 
 	// withoutPlace maps each node of the evaluated pools to the number of its pods that would have
 	// no place if only this node were drained. roomChanges is the value of the model's change
-	// counter at which it was computed.
+	// counter at which withoutPlace was computed.
 	withoutPlace map[string]int
 	roomChanges  uint64
 	history      drain.History
@@ -55,7 +55,7 @@ type drainableWorker struct {
 	tallies map[string]*drain.Tally
 }
 
-// podsByNode is implemented by [podcache.Workloads].
+// podsByNode provides the cached pods of each node. It is implemented by [podcache.Workloads].
 type podsByNode interface {
 	EachNode(on func(node string) bool, do func(node string, running []drain.CachedPod)) error
 	// Facts returns the Hasher of the facts about the pods.
@@ -143,7 +143,8 @@ func (w *drainableWorker) settled(pool string, next answer) answer {
 	return next
 }
 
-// survey evaluates the nodes of the given pools, and returns a tally for each pool.
+// survey evaluates whether the nodes of the given pools can be drained, and returns a tally for
+// each pool, by pool name.
 func (w *drainableWorker) survey(asks []state.DrainableAsk) (map[string]*drain.Tally, error) {
 	tallies, of := map[string]*drain.Tally{}, map[string][]*drain.Tally{}
 	for _, ask := range asks {
@@ -179,7 +180,8 @@ func (w *drainableWorker) survey(asks []state.DrainableAsk) (map[string]*drain.T
 	return tallies, nil
 }
 
-// simulate updates withoutPlace for the pools whose spec does not ignore pods without a place.
+// simulate updates withoutPlace for the pools whose spec does not ignore pods that no other node
+// has room for.
 func (w *drainableWorker) simulate(asks []state.DrainableAsk) {
 	nodes := sets.New[string]()
 	for _, ask := range asks {
@@ -202,7 +204,7 @@ func (w *drainableWorker) simulate(asks []state.DrainableAsk) {
 	}
 }
 
-// publish sets the tallies that the metrics report.
+// publish sets the tallies that the metrics report, keyed by pool name.
 func (w *drainableWorker) publish(tallies map[string]*drain.Tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

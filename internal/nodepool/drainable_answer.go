@@ -45,8 +45,8 @@ func drainableAnswer(pool string, nodes int, t *drain.Tally) answer {
 	}
 }
 
-// groupText describes a group of blockers: how many pods on which nodes, their workload, and the
-// reason.
+// groupText describes a group of pods that block drains: the number of pods, their workload, their
+// nodes, and the reason.
 func groupText(g *drain.Group) string {
 	text := podCount(g.Pods)
 	switch {

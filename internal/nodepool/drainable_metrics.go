@@ -18,8 +18,8 @@ var (
 		[]string{"pool", "reason"}, nil)
 )
 
-// drainableCollector reports the results of the latest evaluation. Its worker is nil if only the
-// descriptions of the metrics are needed.
+// drainableCollector reports how many nodes and pods the latest evaluation found to block drains.
+// Its worker is nil if only the descriptions of the metrics are needed.
 type drainableCollector struct{ worker *drainableWorker }
 
 // Describe implements [prometheus.Collector].

@@ -34,10 +34,11 @@ const (
 	// emptyingConcurrency is the maximum number of nodes from which pods are evicted at the same
 	// time. Each of these nodes has at most one eviction request in flight.
 	emptyingConcurrency = 8
-	// maxRefusals is the number of refused evictions in a namespace after which its other pods are
-	// skipped for the rest of the reconcile.
+	// maxRefusals is the number of refused evictions in a namespace after which the remaining pods
+	// of that namespace are skipped for the rest of the reconcile.
 	maxRefusals = 4
-	// podPage is the number of pods in each page of a list.
+	// podPage is the maximum number of pods in a page when the pods of a node are listed from the
+	// API server.
 	podPage = 500
 )
 
@@ -47,8 +48,8 @@ type emptyingReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, bypassing the cache.
 	apiReader client.Reader
-	// heldBack returns the freeze in force, or nil if there is none, and the time after which to check
-	// again.
+	// heldBack returns the freeze in force, or nil if there is none, and the time after which to
+	// check again.
 	heldBack func(ctx context.Context, now time.Time) (held *period.Period, again time.Duration, err error)
 	recorder events.EventRecorder
 	cluster  *state.Cluster
@@ -56,8 +57,8 @@ type emptyingReconciler struct {
 	metrics  *metrics
 	clock    clock.PassiveClock
 	memories *emptyingMemories
-	// minDuration is the minimum time for which a node stays closed. A node counts as blocked after
-	// twice this time without progress.
+	// minDuration is the minimum time for which a node stays closed for new pods. A node counts as
+	// blocked after twice this time without progress.
 	minDuration time.Duration
 }
 
@@ -99,8 +100,8 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 			return ctrl.Result{}, err
 		}
 		r.evict(ctx, node.Name, decided.Evict, memory)
-		// If all evicted pods tolerate the node's current taints, so that their successors could be
-		// scheduled to the node, the node gets its NoExecute taints at once.
+		// Pods whose successors could be scheduled to this node are evicted last. Once they are all
+		// evicted, the node gets its NoExecute taints at once, to keep the successors away.
 		decided = decide()
 	}
 	r.report(ctx, node, taints, &decided, memory)
@@ -112,9 +113,10 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	return ctrl.Result{RequeueAfter: max(decided.Again, time.Second)}, nil
 }
 
-// evict evicts pods one after the other. After a refused eviction, it skips the other pods in the
-// group. After several refusals in a namespace, it skips the other pods in the namespace. It stops
-// if the node is no longer being emptied, or if the API server returns another error.
+// evict evicts pods one after the other. After a refused eviction, it skips the other pods of the
+// same controller. After maxRefusals refusals in a namespace, it skips the other pods in that
+// namespace. It stops if the node is no longer being emptied, or if the API server returns another
+// error.
 func (r *emptyingReconciler) evict(ctx context.Context, node string, next []*corev1.Pod, memory *emptyingMemory) {
 	log := ctrl.LoggerFrom(ctx)
 	refusals, refused := map[string]int{}, map[types.UID]bool{}
@@ -147,8 +149,8 @@ func (r *emptyingReconciler) evict(ctx context.Context, node string, next []*cor
 	}
 }
 
-// report passes the progress to the model, for the status of the pools. If the node has just begun
-// to count as blocked, it records an event for each of the node's pools.
+// report passes the node's progress to the model, for the status of the pools. If the node has just
+// begun to count as blocked, report records an event for each of the node's pools.
 func (r *emptyingReconciler) report(ctx context.Context, node *corev1.Node, taints []plan.TaintBeingPrepared, decided *plan.EmptyingPlan, memory *emptyingMemory) {
 	blocked, began := memory.look(decided, 2*r.minDuration, r.clock.Now())
 	progress := state.EmptyingProgress{

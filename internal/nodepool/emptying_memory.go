@@ -20,12 +20,12 @@ type emptyingMemories struct {
 	nodes map[string]*emptyingMemory
 }
 
-// emptyingMemory holds the requested evictions on a node. Each node is reconciled by a single
-// worker at a time.
+// emptyingMemory holds the requested evictions on a node. It needs no lock, because each node is
+// reconciled by a single worker at a time.
 type emptyingMemory struct {
 	attempts plan.EvictionAttempts
-	// left is the number of pods that had to leave at the last reconcile. progressed is the time of
-	// the last progress: a pod was evicted, or left decreased.
+	// left is the number of pods that had to leave the node at the last reconcile. progressed is
+	// the time of the last progress, which is an accepted eviction or a decrease of left.
 	left       int
 	progressed time.Time
 	// blocked is true if the node counted as blocked at the last reconcile.
@@ -36,7 +36,8 @@ func newEmptyingMemories() *emptyingMemories {
 	return &emptyingMemories{nodes: map[string]*emptyingMemory{}}
 }
 
-// of returns the memory of a node, without evictions of pods that are no longer on the node.
+// of returns the memory of a node. Evictions of pods that are no longer on the node are dropped
+// from it.
 func (m *emptyingMemories) of(node string, pods []corev1.Pod, now time.Time) *emptyingMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +71,8 @@ func (m *emptyingMemories) forget(node string) {
 	delete(m.nodes, node)
 }
 
-// note stores the outcome of an eviction. refusal is "" if the pod is being deleted or gone.
+// note stores the outcome of a pod's eviction request. refusal is the reason if the eviction was
+// refused or failed, and "" if the pod is being deleted or gone.
 func (m *emptyingMemory) note(pod *corev1.Pod, refusal string, now time.Time) {
 	group := plan.EvictionGroup(pod)
 	m.attempts.Tried[pod.UID] = now
@@ -88,12 +90,13 @@ func (m *emptyingMemory) note(pod *corev1.Pod, refusal string, now time.Time) {
 	m.attempts.Refused[group] = refused
 }
 
-// hold restarts the period without progress, because a freeze holds back evictions.
+// hold restarts the time after which a node without progress counts as blocked, because a freeze
+// holds back evictions.
 func (m *emptyingMemory) hold(now time.Time) { m.progressed, m.blocked = now, false }
 
 // look stores the result of a decision. since is the time since which the node has been blocked, or
-// zero if it does not count as blocked. began is true if the node has just begun to count as
-// blocked.
+// zero if the node does not count as blocked. patience is the time without progress after which a
+// node counts as blocked. began is true if the node has just begun to count as blocked.
 func (m *emptyingMemory) look(decided *plan.EmptyingPlan, patience time.Duration, now time.Time) (since time.Time, began bool) {
 	if decided.Left < m.left || m.progressed.After(now) {
 		m.progressed = now

@@ -11,20 +11,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// freezeInterval is the interval at which a pool or a node held back by a freeze is reconciled even
-// without an event. A single delay until the end of the freeze would miss changes of the system
-// clock.
+// freezeInterval is the interval at which a pool or node that a freeze holds back is reconciled
+// even without an event. A single delay until the end of the freeze would miss changes of the
+// system clock.
 const freezeInterval = time.Minute
 
 // heldBack returns the freeze in force, or nil if there is none, and the time after which to check
-// again. If live is set, because pods are about to be evicted, it also queries the API server in
-// addition to the cache.
+// again. The caller sets `live` if pods are about to be evicted: heldBack then also queries the API
+// server if the cache shows no freeze in force.
 func heldBack(ctx context.Context, freezes *freeze.Reader, live func(context.Context) (*period.Period, error), now time.Time) (held *period.Period, again time.Duration, err error) {
 	if held, err = freezes.Anywhere(ctx); held != nil || err != nil || live == nil {
 		again = freezeInterval
 	} else if held, err = live(ctx); held != nil {
-		// If the freeze is lifted before the cache shows it, no event follows. The next check is
-		// therefore due soon.
+		// The freeze may be lifted before it has reached the cache, and then no event follows. The
+		// next check is therefore due soon.
 		again = freeze.SharedFor
 	}
 	if held != nil {

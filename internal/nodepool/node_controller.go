@@ -104,8 +104,8 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{}, errors.Join(all...)
 }
 
-// writeAlone writes the settings of a single pool by freezing the other pools, which are given in
-// `others`.
+// writeAlone writes the settings of a single pool. The settings of all other pools on the node,
+// which are given in `others`, are neither added nor removed.
 func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, others []string) error {
 	nodePlan, end := r.cluster.BeginWrite(node, others...)
 	defer func() { r.feed.push(end()) }()
@@ -115,8 +115,8 @@ func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, othe
 	return r.write(ctx, node, &nodePlan)
 }
 
-// write carries out the given plan. After a successful patch, `node` holds the version returned by
-// the API server.
+// write patches the node as planned, and records the result in the model and the metrics. After a
+// successful patch, `node` holds the version returned by the API server.
 func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
 	version := node.ResourceVersion
 	err := r.send(ctx, node, nodePlan)
@@ -152,8 +152,8 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 // changed on the node.
 func (r *nodeReconciler) send(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
 	now := r.clock.Now()
-	// If a patch for this version has already failed with a conflict, the cache is stale and a JSON
-	// patch would fail again.
+	// If a patch for this resourceVersion of the node has already failed with a conflict, the cache
+	// is stale and a JSON patch would fail again.
 	if version, _ := r.overtaken.Load(node.Name); version != node.ResourceVersion {
 		patch := client.RawPatch(types.JSONPatchType, nodePlan.Patch(node, now))
 		if err := r.client.Patch(ctx, node, patch); !apierrors.IsInvalid(err) {

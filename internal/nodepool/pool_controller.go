@@ -82,8 +82,8 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// reconcile does the pending work for the pool. If `again` is not 0, the pool must be reconciled
-// again after that time, even without an event.
+// reconcile updates the pool's finalizer, RuntimeClass, evictions, status and events. If `again` is
+// not 0, the pool must be reconciled again after that time, even without an event.
 func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	deleting := !pool.DeletionTimestamp.IsZero()
 	if !controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer) {
@@ -153,8 +153,8 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	case !releases:
 		return v.OwnedKeys.Has, false, nil
 	case v.Writing:
-		// The write in progress may set the key that is about to be released. The pool is queued
-		// again after the write.
+		// A node's write in progress may set the key that is about to be released. The pool is
+		// queued again after that write.
 		return func(setting.Key) bool { return true }, false, nil
 	}
 

@@ -93,7 +93,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	return nil
 }
 
-// poolOfRuntimeClass maps a RuntimeClass to the pool in its name, whether or not that pool owns it.
+// poolOfRuntimeClass maps a RuntimeClass to the pool whose name its own name contains, even if
+// another object owns the RuntimeClass.
 func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request {
 	pool, ok := strings.CutPrefix(o.GetName(), tidekeeperv1.RuntimeClassPrefix)
 	if !ok {

@@ -189,10 +189,11 @@ func conflictMessage(v *state.PoolSnapshot) string {
 	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.FirstConflict.Owner, v.FirstConflict.Key)
 }
 
-// whenToWrite reports whether to write the status now. If not, it returns the time after which to
-// check again, or 0 if the status has not changed. Newly managed keys are written immediately,
-// because nodes wait for them. A status in which only the utilization has changed is written at
-// most once per `interval`; any other change is written at most once per [urgentInterval].
+// whenToWrite reports whether to write the pool's status now. If not, it returns the time after
+// which to check again, or 0 if the status has not changed. Newly managed keys are written
+// immediately, because nodes wait for these keys. A status in which only the utilization has
+// changed is written at most once per `interval`; any other change is written at most once per
+// [urgentInterval].
 func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time, interval time.Duration) (bool, time.Duration) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false, 0

@@ -26,7 +26,8 @@ import (
 // utilizationDelay. An edit of the pool is queued immediately, because nodes wait until the status
 // lists the keys of the new settings.
 //
-// emptyingDelay does the same for a node that is being emptied, whose pods leave one after the other.
+// emptyingDelay merges the changes of a node that is being emptied, whose pods leave one after the
+// other.
 const (
 	poolDelay        = 20 * time.Millisecond
 	utilizationDelay = 250 * time.Millisecond
@@ -70,7 +71,7 @@ func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Han
 }
 
 // push adds the dirty nodes and pools to the queues of the controllers. A controller that has not
-// started has no queue yet; its Start adds all keys.
+// started has no queue yet; [feedSource.Start] later adds all nodes and pools to its queue.
 func (f *eventFeed) push(dirty state.Dirty) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,8 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// feedSource makes the feed a controller-runtime source for a controller.
+// feedSource is a controller-runtime source that adds the feed's nodes or pools to the queue of a
+// controller.
 type feedSource struct {
 	*eventFeed
 	// queue points to the field of the feed that holds the controller's queue.

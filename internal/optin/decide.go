@@ -42,7 +42,8 @@ type decision struct {
 	// it has to be created.
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
-	// apply is the configuration to apply. It is set only for the actions create and update.
+	// apply is the configuration for the server-side apply. It is set only for the actions create
+	// and update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
 	// look means that the reconciler must first confirm with the API server that the workload
 	// exists and is not being deleted.
@@ -57,8 +58,8 @@ type decision struct {
 // name that does not exist.
 func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1.ScheduledRestart) decision {
 	if !object.GetDeletionTimestamp().IsZero() {
-		// The garbage collector deletes the workload's ScheduledRestart. It must not be created
-		// again in the meantime.
+		// The workload is being deleted, so the garbage collector will delete the workload's
+		// ScheduledRestart. It must not be created again in the meantime.
 		return decision{}
 	}
 	wish, err := parseWish(object.GetAnnotations())

@@ -28,7 +28,8 @@ func namesFor(kind *workload.Kind, name string) []string {
 	}
 	hash := sha256.Sum256([]byte(kind.Kind + "/" + name))
 	suffix = "-" + hex.EncodeToString(hash[:5]) + suffix
-	// A label in a DNS name must not be empty or end with a hyphen.
+	// A label in a DNS name must not be empty or end with a hyphen, so trim the end of the
+	// shortened name.
 	cut := name[:min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))]
 	return append(names, strings.TrimRight(cut, "-.")+suffix)
 }
@@ -56,9 +57,10 @@ type place struct {
 }
 
 // find returns the name to use for a workload's ScheduledRestart. An existing ScheduledRestart
-// keeps its name, even if a preferred name becomes free. If there is none, the workload adopts an
-// orphaned ScheduledRestart, or waits for a deletion to complete. If another client has created a
-// ScheduledRestart for the same workload, the opt-in must not create a second.
+// keeps its name, even if a preferred name becomes free. If the opt-in has not created any yet, the
+// workload adopts an orphaned ScheduledRestart, or waits until a ScheduledRestart with a possible
+// name has been deleted. If another client has created a ScheduledRestart for the same workload,
+// the opt-in must not create a second.
 func find(kind *workload.Kind, object metav1.Object, existing []*tidekeeperv1.ScheduledRestart) place {
 	var mine, waits, inTheWay, free *place
 	var last place

@@ -10,7 +10,7 @@ import (
 )
 
 // record holds the values that the opt-in last applied to a ScheduledRestart. Fields that were not
-// applied are nil. It is stored in the ScheduledRestart's annotation
+// applied are nil. The record is stored in the ScheduledRestart's annotation
 // [tidekeeperv1.AppliedAnnotation], which is written in the same request as the values.
 type record struct {
 	Schedule *string `json:"schedule,omitempty"`

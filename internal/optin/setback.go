@@ -10,9 +10,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// setBack describes, for an event, which changes by another client the decision reverts, and where
-// to make them instead. It returns "" if no changes are reverted. The event is needed because the
-// other client's write succeeded, so the client does not know that it was reverted.
+// setBack describes, for an event, which changes by another client the decision reverts, and which
+// annotation to change instead. It returns "" if no changes are reverted. The event is needed
+// because the other client's write has succeeded, so no error shows the client that the change was
+// reverted.
 func setBack(d *decision) string {
 	if d.action != update {
 		return ""

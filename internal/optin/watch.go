@@ -43,8 +43,8 @@ func workloadsOf(kind *workload.Kind) handler.TypedMapFunc[client.Object, reques
 }
 
 // workloadsOfRestart maps a ScheduledRestart to the workloads whose opt-in may have created it or
-// may need its name: the workloads of any kind whose possible names include its name, its target,
-// and its owner.
+// may need its name: the target of the ScheduledRestart, its owner, and the workloads of any kind
+// for which [namesFor] may return its name.
 func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	var requests []request
 	add := func(kind *workload.Kind, name string) {

@@ -47,31 +47,31 @@ func (r Range[T]) Check(flag string, value T) error {
 	return fmt.Errorf("--%s=%v: must be from %v to %v", flag, value, r.Min, r.Max)
 }
 
-// Int adds an option with an integer value.
+// Int adds an option that sets *p to an integer. value is the default.
 func (g *Group) Int(p *int, flag string, value int, allowed Range[int], usage string) {
 	g.Flags.IntVar(p, flag, value, usage)
 	addRange(g, p, flag, allowed)
 }
 
-// Float64 adds an option with a floating-point value.
+// Float64 adds an option that sets *p to a floating-point number. value is the default.
 func (g *Group) Float64(p *float64, flag string, value float64, allowed Range[float64], usage string) {
 	g.Flags.Float64Var(p, flag, value, usage)
 	addRange(g, p, flag, allowed)
 }
 
-// Duration adds an option whose value is a duration.
+// Duration adds an option that sets *p to a duration. value is the default.
 func (g *Group) Duration(p *time.Duration, flag string, value time.Duration, allowed Range[time.Duration], usage string) {
 	g.Flags.DurationVar(p, flag, value, usage)
 	addRange(g, p, flag, allowed)
 }
 
-// Bool adds a boolean option.
+// Bool adds an option that sets *p to true or false. value is the default.
 func (g *Group) Bool(p *bool, flag string, value bool, usage string) {
 	g.Flags.BoolVar(p, flag, value, usage)
 }
 
-// String adds an option with a string value. The given check, which may be nil, returns an error
-// that explains why a value is invalid.
+// String adds an option that sets *p to a string. value is the default. The given check, which may
+// be nil, returns an error that explains why a value is invalid.
 func (g *Group) String(p *string, flag, value string, check func(string) error, usage string) {
 	g.Flags.StringVar(p, flag, value, usage)
 	if check == nil {
@@ -85,8 +85,8 @@ func (g *Group) String(p *string, flag, value string, check func(string) error, 
 	})
 }
 
-// Strings adds an option whose value is a list of strings. The given check, which may be nil,
-// returns an error that explains why a list is invalid.
+// Strings adds an option that sets *p to a list of strings. value is the default. The given check,
+// which may be nil, returns an error that explains why a list is invalid.
 func (g *Group) Strings(p *[]string, flag string, value []string, check func([]string) error, usage string) {
 	g.Flags.StringSliceVar(p, flag, value, usage)
 	if check == nil {

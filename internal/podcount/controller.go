@@ -94,7 +94,8 @@ var podEvents = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, countedBy(e.Object)) },
 	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, countedBy(e.Object)) },
 	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-		// Most changes of a pod do not change the number of pods.
+		// Most changes of a pod do not change the number of pods. Enqueue ReplicaSets only if the
+		// pod counts for another ReplicaSet than before, or begins or ceases to count.
 		if was, is := countedBy(e.ObjectOld), countedBy(e.ObjectNew); was != is {
 			enqueue(q, was)
 			enqueue(q, is)

@@ -28,7 +28,8 @@ func (s *Sums) Add(amounts []Amount) {
 	}
 }
 
-// Subtract reverses [Sums.Add].
+// Subtract subtracts each amount, which was added before by [Sums.Add], from the sum of its
+// resource.
 func (s *Sums) Subtract(amounts []Amount) {
 	for _, a := range amounts {
 		s.SubtractN(a, 1)
@@ -38,7 +39,8 @@ func (s *Sums) Subtract(amounts []Amount) {
 // AddN adds an amount n times to the sum of its resource.
 func (s *Sums) AddN(a Amount, n int) { s.add(a.Resource, int64(n)*a.Value, n) }
 
-// SubtractN reverses [Sums.AddN].
+// SubtractN subtracts an amount n times, which was added before by [Sums.AddN], from the sum of its
+// resource.
 func (s *Sums) SubtractN(a Amount, n int) { s.add(a.Resource, -int64(n)*a.Value, -n) }
 
 // AddSums adds other sums and their counts to s.
@@ -48,7 +50,7 @@ func (s *Sums) AddSums(other Sums) {
 	}
 }
 
-// SubtractSums reverses [Sums.AddSums].
+// SubtractSums subtracts other sums and their counts, which were added before by [Sums.AddSums].
 func (s *Sums) SubtractSums(other Sums) {
 	for name, sum := range other {
 		s.add(name, -sum.Value, -sum.Count)

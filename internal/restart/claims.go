@@ -35,7 +35,7 @@ type claims struct {
 	memories *memories
 
 	mu sync.Mutex
-	// namespaces maps each namespace with claims to its state.
+	// namespaces maps each namespace with claimed ticks to the state of these claims.
 	namespaces map[string]*namespaceClaims
 }
 
@@ -43,11 +43,11 @@ type claims struct {
 type namespaceClaims struct {
 	count int
 	// list is the last shared list of the namespace's ScheduledRestarts. When many ticks of the
-	// namespace are due at the same time, it replaces reads of single objects.
+	// namespace are due at the same time, this list replaces reads of single objects.
 	list *specList
 }
 
-// claim is a claimed tick, together with the status before the claim.
+// claim is a tick that was claimed before it was due, together with the status before the claim.
 type claim struct {
 	tickOf
 	before *tidekeeperv1.ScheduledRestartStatus
@@ -72,8 +72,8 @@ func (c *claims) ahead(key types.NamespacedName) time.Duration {
 	return claimAhead + time.Duration(place)
 }
 
-// note records that a status write claimed a tick early. before is the status before the claim; nil
-// drops the claim.
+// note records that a status write claimed a tick early. before is the status before the claim. If
+// before is nil, note drops an earlier claim.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
 	if before == nil || restart.Status.Active == nil {
 		c.forget(key)
@@ -87,7 +87,7 @@ func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledR
 	})
 }
 
-// add increments the number of a namespace's claims.
+// add increments the number of the claims in a namespace.
 func (c *claims) add(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *claims) forget(key types.NamespacedName) {
 	})
 }
 
-// drop removes the claim in m from the number of claims of its namespace.
+// drop decrements the number of claims of the namespace if the memory m holds a claim.
 func (c *claims) drop(key types.NamespacedName, m *memory) {
 	if m.claim == nil {
 		return
@@ -129,9 +129,9 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 	}
 }
 
-// listSince returns a list of the namespace's ScheduledRestarts that was requested at due or later.
-// If there is no such list yet and the namespace has fewer claims than manyClaims, for which a list
-// does not pay off, it returns nil. If isNew is true, the caller must fill the list.
+// listSince returns a list of the namespace's ScheduledRestarts that was requested at the time due
+// or later. If there is no such list yet and the namespace has fewer claims than manyClaims, for
+// which a list does not pay off, it returns nil. If isNew is true, the caller must fill the list.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

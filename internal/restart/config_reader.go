@@ -35,8 +35,8 @@ type configReader struct {
 	podsWatched bool
 }
 
-// configKind is a kind of object whose changes can trigger restarts. Its resource is also the name
-// of its optional watch.
+// configKind is a kind of object whose changes can trigger restarts. The field resource is also the
+// name of the optional watch of the kind.
 type configKind struct {
 	kind           podconfig.Kind
 	name, resource string
@@ -75,7 +75,8 @@ func (r *configReader) follow(mgr ctrl.Manager) error {
 }
 
 // cached returns the content of the watched ConfigMaps and Secrets that the target of a
-// ScheduledRestart uses. It is nil without onConfigChange or without a target.
+// ScheduledRestart uses. It is nil if spec.onConfigChange is not set, or if the target does not
+// exist.
 func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workload.State, now time.Time) *decision.Config {
 	key := client.ObjectKeyFromObject(restart)
 	mode := restart.Spec.OnConfigChange
@@ -90,8 +91,8 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, startedWith(&restart.Status), now)
 }
 
-// problem returns a reason and a message if the watches cannot provide the target's ConfigMaps and
-// Secrets. Both are empty otherwise.
+// problem returns a reason and a message for the condition Ready if the watches cannot provide the
+// target's ConfigMaps and Secrets; "" otherwise.
 func (r *configReader) problem(mode tidekeeperv1.ConfigChange, t *workload.State) (reason, message string) {
 	needed := configKinds[:1]
 	if mode == tidekeeperv1.ConfigMapsAndSecrets {
@@ -127,8 +128,9 @@ func (r *configReader) isSynced() bool {
 }
 
 // live returns the content of the target's ConfigMaps and Secrets as read from the API server at
-// most a second ago. If the time of the last change is unknown, it is taken from the given known
-// content, or else is the current time.
+// most a second ago. known is the last content according to the cache; nil if unknown. If the hash
+// of the content is still known.Hash, the time of the last change is taken from known. A change
+// whose time is missing in the objects gets the current time.
 //
 // The permission to get ConfigMaps and Secrets is granted together with their optional watches.
 func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *workload.State, known *decision.Config, now time.Time) (*decision.Config, error) {

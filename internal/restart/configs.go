@@ -17,8 +17,8 @@ import (
 )
 
 // configs holds the hashes of all watched ConfigMaps and Secrets, and the ScheduledRestarts whose
-// targets use each object. An event reaches only the ScheduledRestarts that depend on its object,
-// so its cost does not grow with the number of others.
+// targets use each object. An event enqueues only the ScheduledRestarts that depend on its object,
+// so the cost of an event does not grow with the number of other ScheduledRestarts.
 type configs struct {
 	memories *memories
 	// settle is the time without changes after which content counts as settled. Changes that are
@@ -43,7 +43,7 @@ type configUse struct {
 	secrets bool
 	ids     []podconfig.ID
 	// hash is the hash of the content. since is the time of the last change of the content, or a
-	// later time if that is unknown.
+	// later time if the exact time is unknown.
 	hash  string
 	since time.Time
 	// restless is the time of the first change in the current burst of changes. parts holds a
@@ -70,8 +70,8 @@ func startedWith(status *tidekeeperv1.ScheduledRestartStatus) knownContent {
 	return k
 }
 
-// changedSince reports whether the hash has changed although no object was modified after the known
-// time. This happens if an edit only removes keys, because managedFields then record no time.
+// changedSince reports whether the hash has changed although no object was modified after the time
+// k.at. This happens if an edit only removes keys, because managedFields then record no time.
 func (k knownContent) changedSince(hash string, modified time.Time) bool {
 	return podconfig.SameScope(k.hash, hash) && k.hash != hash && !modified.After(k.at)
 }
@@ -89,8 +89,8 @@ func newConfigs(memories *memories, settle time.Duration, changed func([]types.N
 	return c
 }
 
-// set stores an object that was created or modified, and reports the change if its content is
-// different.
+// set stores an object that was created or modified. If the content of the object has changed, it
+// calls changed with the ScheduledRestarts that depend on the object.
 func (c *configs) set(r *podconfig.Record) {
 	if users, changed := c.put(r); changed {
 		c.changed(users)
@@ -112,7 +112,8 @@ func (c *configs) put(r *podconfig.Record) (users []types.NamespacedName, change
 	return c.usersOf(r.ID), true
 }
 
-// remove drops a deleted object, and reports the change.
+// remove drops a deleted object, and calls changed with the ScheduledRestarts that depend on the
+// object.
 func (c *configs) remove(id podconfig.ID) {
 	c.mu.Lock()
 	delete(c.records, id)
@@ -126,14 +127,14 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 }
 
 // content returns the content that the target of a ScheduledRestart uses, with the object that
-// changed last, and the time of the last change or a later time. After the call, changes of the
-// content are reported for the ScheduledRestart.
+// changed last, and the time of the last change or a later time. After the call, the function
+// changed is called for the ScheduledRestart when the content changes.
 func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) (content *decision.Config) {
 	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, started, now) })
 	return content
 }
 
-// contentOf does the same as content. m must be the memory of the ScheduledRestart.
+// contentOf does the same as the method content. m must be the memory of the ScheduledRestart.
 func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) *decision.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +173,8 @@ func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, us
 	return use
 }
 
-// note records that the content changed at the given time.
+// note records that the content changed at the given time. If settle has passed since the previous
+// change, a new burst of changes begins.
 func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podconfig.Record, at time.Time, settle time.Duration) {
 	u.latest = podconfig.ID{}
 	for i, id := range u.ids {
@@ -180,7 +182,8 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 		case len(u.parts) > 0 && u.parts[i] != content.Parts[i]:
 			u.latest = id
 		case len(u.parts) == 0 && r != nil && !r.Modified().IsZero() && r.Modified().Equal(content.Modified):
-			// This change happened before the content was first read.
+			// When the content is read for the first time, the object with the latest modification
+			// time counts as the last changed object.
 			u.latest = id
 		}
 	}
@@ -199,8 +202,8 @@ func changedAt(content podconfig.Content, now time.Time) time.Time {
 	return content.Modified
 }
 
-// forget drops the configUse of a ScheduledRestart, so that changes of its target's content are no
-// longer reported.
+// forget drops the configUse of a ScheduledRestart, so that the function changed is no longer
+// called for it.
 func (c *configs) forget(key types.NamespacedName) {
 	c.memories.with(key, func(m *memory) {
 		c.drop(key, m)
@@ -216,7 +219,7 @@ func (c *configs) drop(key types.NamespacedName, m *memory) {
 	c.leave(key, m)
 }
 
-// leave does the same as drop. The caller must hold the lock.
+// leave does the same as the method drop. The caller must hold the lock.
 func (c *configs) leave(key types.NamespacedName, m *memory) {
 	if m.config == nil {
 		return

@@ -71,7 +71,8 @@ type connections struct {
 	wakeups          *wakeup.Wakeups[reconcile.Request]
 }
 
-// newReconciler returns a reconciler that has not subscribed to ConfigMaps and Secrets yet.
+// newReconciler returns a reconciler. It receives no events of ConfigMaps and Secrets until
+// [configReader.follow] is called.
 func newReconciler(c connections, o Options) (*reconciler, error) {
 	b, m := budget.New(o.MaxConcurrent, o.NamespaceShare), newMemories()
 	metrics, err := newMetrics(c.registry, b, m, c.clock)
@@ -116,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !restart.DeletionTimestamp.IsZero() {
-		// The ScheduledRestart was deleted. A rollout in progress is left to complete.
+		// The ScheduledRestart was deleted. Do not stop a rollout in progress.
 		r.forget(key)
 		return ctrl.Result{}, nil
 	}
@@ -125,8 +126,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	use := slotUnknown
 	// Defer the call, so that the slot is also settled if the code below panics.
 	defer func() { r.slots.settle(ctx, key, use) }()
-	// Hold the slot before any step that can fail, since users who may edit objects in the
-	// namespace can cause failures.
+	// Hold the slot before any step that can fail, so that users who can cause failures cannot make
+	// a restart in progress run without a slot.
 	outlives := r.slots.hold(key, restart)
 	if until := r.refusals.until(key, restart.UID, r.clock.Now()); !until.IsZero() {
 		use = slotUseOf(restart)
@@ -203,7 +204,7 @@ func (r *reconciler) enqueue(keys []types.NamespacedName) {
 
 // deferred is called instead of a reconcile while the namespace has exhausted its API request
 // limit. It releases the slot of a restart whose ScheduledRestart was deleted, or which has held
-// its slot for the maximum time. It sends no requests.
+// its slot for the maximum time. It sends no requests to the API server.
 func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	key, restart := request.NamespacedName, &tidekeeperv1.ScheduledRestart{}
 	switch err := r.cache.Get(ctx, key, restart, client.UnsafeDisableDeepCopy); {

@@ -77,9 +77,9 @@ func (d *defaults) forget(key types.NamespacedName) {
 
 // write writes the default schedule into a spec without any trigger, so that kubectl get shows the
 // schedule, and so that it remains when maxPodAgeSeconds or onConfigChange is set later. The write
-// counts as an edit, which resets the number of failures, so it waits until no restart is in
-// progress and no failures are counted. If the API server rejects the write, write returns the time
-// of the next attempt.
+// counts as an edit of the spec, which would reset the number of consecutive failures. It is
+// therefore made only while that number is 0 and no restart is in progress. If the API server
+// rejects the write, write returns the time of the next attempt.
 func (d *defaults) write(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (again time.Time, err error) {
 	if restart.Spec.Schedule != "" || restart.Spec.GetSchedule() == "" || restart.Status.Active != nil || restart.Status.ConsecutiveFailures > 0 {
 		return time.Time{}, nil

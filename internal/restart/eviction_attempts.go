@@ -16,7 +16,7 @@ import (
 // progress.
 type evictionAttempts struct{ memories *memories }
 
-// attemptsFor holds the eviction attempts for a tick.
+// attemptsFor holds the eviction attempts for a restart, which is identified by its tick.
 type attemptsFor struct {
 	tickOf
 	attempts decision.Attempts

@@ -14,7 +14,7 @@ import (
 )
 
 // memory is the in-memory state of a ScheduledRestart, in addition to its status. Each field is
-// used by a single type, and is declared with that type's file.
+// used by only one type of this package.
 type memory struct {
 	sent       *sentTick
 	claim      *claim
@@ -34,9 +34,9 @@ type memory struct {
 	reportedRequest string
 }
 
-// memories maps each ScheduledRestart to its in-memory state. Only the methods of memories take its
-// lock. The functions that they call while holding it may take the lock of another type, but must
-// not call memories again.
+// memories maps each ScheduledRestart to its in-memory state. Its methods call functions while they
+// hold the lock mu. Such a function may take the lock of another type, but must not call a method
+// of memories.
 type memories struct {
 	mu       sync.Mutex
 	all      map[types.NamespacedName]*memory
@@ -45,8 +45,8 @@ type memories struct {
 
 func newMemories() *memories { return &memories{all: map[types.NamespacedName]*memory{}} }
 
-// onForget registers a function that is called with each memory that is dropped. Types that keep
-// counts or indexes of memories use it to update them.
+// onForget registers a function that is called with each memory that is dropped. Types that
+// maintain a count or an index of memories register such a function to update it.
 func (m *memories) onForget(cleanup func(types.NamespacedName, *memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,14 +92,14 @@ func (m *memories) forget(key types.NamespacedName) {
 	}
 }
 
-// tickOf identifies a tick of a ScheduledRestart. It includes the UID, because an earlier object
-// may have had the same name.
+// tickOf identifies a tick of a ScheduledRestart. It includes the UID, because an earlier
+// ScheduledRestart may have had the same name.
 type tickOf struct {
 	uid  types.UID
 	tick time.Time
 }
 
-// tickInProgress returns the tick of the restart in progress. Its time is zero if no restart is in
+// tickInProgress returns the tick of the restart in progress. The status must have a restart in
 // progress.
 func tickInProgress(restart *tidekeeperv1.ScheduledRestart) tickOf {
 	return tickOf{restart.UID, restart.Status.Active.ScheduledTime.Time}

@@ -26,8 +26,8 @@ type metrics struct {
 	evictions *evictionMetrics
 }
 
-// RegisterMetrics registers the metrics of this package without a manager, so that docs/reference can list
-// them.
+// RegisterMetrics registers the metrics of this package without a manager, so that docs/reference
+// can list them.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, budget.New(0, 0), newMemories(), clock.RealClock{})
 	return err

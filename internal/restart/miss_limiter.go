@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// Limits for the reports of a namespace's missed and skipped ticks. Each report costs a write and
-// an event, and users who may create ScheduledRestarts control their number and frequency. When the
-// limit is exceeded, ticks are reported later, several at a time.
+// Limits for the reports of a namespace's missed and skipped ticks. Each report costs a status
+// write and an event, and users who may create ScheduledRestarts control how often ticks are
+// missed. When the limit is exceeded, ticks are reported later, several at a time.
 const (
 	missesPerSecond = 5
 	missesBurst     = 100

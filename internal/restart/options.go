@@ -24,9 +24,9 @@ type Options struct {
 	NamespaceShare int
 	// SlotAge is the maximum time for which a restart holds a slot of the budget. A restart that
 	// takes longer is still followed until it completes, but other restarts may start in parallel,
-	// so that restarts that never complete cannot exhaust the budget. Raise it if restarts take
-	// longer and must not overlap; a tick with a shorter startingDeadlineSeconds can then be
-	// missed.
+	// so that restarts that never complete cannot exhaust the budget. Set a higher value if
+	// restarts take longer and must not overlap. While a tick with a shorter
+	// startingDeadlineSeconds waits for a slot, its deadline can then pass.
 	SlotAge time.Duration
 	// ChangeSettle is the time for which the ConfigMaps and Secrets that pods use must remain
 	// unchanged before a restart for the change starts, so that a burst of edits leads to a single

@@ -29,7 +29,9 @@ type overdue struct {
 
 // due caches the time at which a ScheduledRestart becomes overdue.
 type due struct {
-	// generation, first and age are the values from which "at" was last computed.
+	// generation, first and age are the values from which the field "at" was last computed: the
+	// generation of the spec, the first unserved tick, and the earliest due time of a restart for
+	// pod age or for a change.
 	generation int64
 	first, age time.Time
 	// at is the time at which the ScheduledRestart becomes overdue; zero means never.

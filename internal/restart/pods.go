@@ -21,7 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Limits for reading complete pods from the API server, which serves only a statistic.
+// Limits for reads of pods from the API server: the page size of a list, and the time limit for all
+// pages.
 const (
 	podsPage    = 250
 	podsTimeout = 10 * time.Second
@@ -38,7 +39,7 @@ type podReader struct {
 // restart.
 func (r *podReader) startups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
-		// The new pods cannot be distinguished from the old pods.
+		// The pods of this kind do not show by which restart they were created.
 		return []time.Duration{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
@@ -52,8 +53,8 @@ func (r *podReader) startups(ctx context.Context, namespace string, kind *worklo
 }
 
 // listStartups returns the startup times of the pods that the last restart created. It considers
-// only pods that are ready and not being deleted. If no controller watches pods, it returns none,
-// as pods are not watched for this statistic alone.
+// only pods that are ready and not being deleted. If no controller watches pods, it returns an
+// empty list, since pods are not watched for this statistic alone.
 func (r *podReader) listStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
 	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
 	cached := &corev1.PodList{}

@@ -23,7 +23,7 @@ const (
 
 // refusals limits the rate of status writes that the API server rejects because of their content.
 // Users who may edit a ScheduledRestart can cause such rejections, and each of their edits triggers
-// a reconcile. refusals also stores the reason for which a tick could not be sent.
+// a reconcile. The type also stores the reason for which a tick could not be sent.
 type refusals struct{ memories *memories }
 
 // failedSend is a tick that could not be sent, with the failure.
@@ -40,7 +40,7 @@ type refusal struct {
 }
 
 // noteSend stores the error of an attempt to send the tick of the restart in progress. It ignores
-// conflicts and deleted targets. nil clears the stored error.
+// conflicts and deleted targets. A nil error clears the stored error.
 func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, err error) {
 	r.memories.with(key, func(m *memory) {
 		switch {
@@ -55,8 +55,8 @@ func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.Sche
 }
 
 // isRefused reports whether the API server rejected a patch of a target because of its content or
-// the manager's rights. An admission webhook that rejects it, or cannot be called, results in an
-// internal error or one of the other errors.
+// the manager's rights. An admission webhook that rejects the patch, or cannot be called, also
+// results in one of these errors.
 func isRefused(err error) bool {
 	return isContentRejected(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err)
 }

@@ -39,7 +39,7 @@ func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	})
 }
 
-// drop removes the ScheduledRestart with the memory m from the count.
+// drop removes the ScheduledRestart with the memory m from the count of its reason.
 func (s *scheduleGauge) drop(_ types.NamespacedName, m *memory) {
 	if m.reason != "" {
 		s.gauge.WithLabelValues(m.reason).Dec()

@@ -35,8 +35,8 @@ const (
 	listTimeout = 20 * time.Second
 )
 
-// specOf holds the fields of a ScheduledRestart that decisions depend on, to compare two versions
-// of it.
+// specOf holds the fields of a ScheduledRestart that show whether users have edited it between two
+// reads.
 type specOf struct {
 	uid        types.UID
 	generation int64
@@ -57,7 +57,8 @@ func specOfObject(o metav1.Object) specOf {
 // specList is a list of a namespace's ScheduledRestarts that is shared by their reconciles.
 type specList struct {
 	begun time.Time
-	// done is closed after the fields below have been set.
+	// done is closed after objects and err have been set. objects is keyed by the names of the
+	// ScheduledRestarts.
 	done    chan struct{}
 	objects map[string]specOf
 	err     error
@@ -94,18 +95,17 @@ func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger ti
 }
 
 // recheck returns a conflict if the ScheduledRestart on the API server differs from the version on
-// which the decision was based. A tick that was claimed early is sent without a status write, whose
-// conflict would otherwise reveal an edit that the watch has not delivered yet, for example that
-// the schedule was suspended. If many ticks are due, the read of the single object is usually
-// replaced with a list that was read after the restart became due and is shared with other
-// reconciles.
+// which the decision was based. A tick that was claimed early is sent without a status write, so no
+// conflict reveals an edit that the watch has not delivered yet, for example that the schedule was
+// suspended. If many ticks of the namespace are due, a shared list usually replaces the read of the
+// single object. The list is requested after the restart became due.
 func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	decided := specOfObject(restart)
 	if listed, ok := s.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
 		return nil
 	}
-	// The list is not updated after it was read, so the difference may be a later edit, for example
-	// a new restart request.
+	// The list may be older than the version on which the decision was based, for example if a
+	// restart was requested since. Read the object itself to be sure.
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
 	if err := s.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {

@@ -99,12 +99,13 @@ func (s *slots) settle(ctx context.Context, key types.NamespacedName, use slotUs
 	}
 	if use == slotUnknown && s.budget.Has(key) {
 		// The slot use may be unknown because the context was cancelled, so the read needs a
-		// context that is not.
+		// context that is not cancelled with it.
 		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		active, err := s.isActive(ask, key)
 		if err != nil {
-			// Keep the slot, so that no other restart starts instead, and retry the read.
+			// Keep the slot, so that no other restart starts instead. The next reconcile repeats
+			// the read.
 			ctrl.LoggerFrom(ctx).V(1).Info("Kept a slot, as it is unknown whether the restart is in progress", "error", err.Error())
 			return
 		}
@@ -117,7 +118,8 @@ func (s *slots) settle(ctx context.Context, key types.NamespacedName, use slotUs
 	}
 }
 
-// isActive reports whether the API server shows a restart in progress.
+// isActive reports whether a restart of the given ScheduledRestart is in progress, according to the
+// API server.
 func (s *slots) isActive(ctx context.Context, key types.NamespacedName) (bool, error) {
 	list := &tidekeeperv1.ScheduledRestartList{}
 	if err := s.apiReader.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {

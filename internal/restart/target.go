@@ -74,9 +74,9 @@ func (r *targets) read(ctx context.Context, from client.Reader, restart *tidekee
 
 // readRolledOut determines whether a rollout for the tick has ever begun, and then reads the target
 // again. A manager that has just lost the lease may have sent the tick after the target was first
-// read, so only a read after that without the tick proves that the rollout was undone. As listing
-// the revisions can take a tenth of a second, the second read also avoids conflicts with clients
-// that often write to the target.
+// read, so the rollout counts as undone only if the second read does not show the tick either. As
+// listing the revisions can take a tenth of a second, the second read also avoids conflicts with
+// clients that often write to the target.
 func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *target, in *decision.Input) (*target, error) {
 	if !t.kind.UndoHidesRestart {
 		in.RolledOut = new(false)
@@ -91,7 +91,7 @@ func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.Sched
 
 // wasRolledOut reports whether a rollout for the tick has ever begun. For a Deployment, kubectl
 // rollout undo reverts the annotations together with the pod template, but leaves the ReplicaSet of
-// the undone rollout. For other kinds, it leaves the annotations.
+// the undone rollout. For other kinds, kubectl rollout undo leaves the annotations.
 func (r *targets) wasRolledOut(ctx context.Context, t *target, state *workload.State, tick time.Time) (*bool, error) {
 	selector, err := metav1.LabelSelectorAsSelector(state.Selector)
 	if err != nil {

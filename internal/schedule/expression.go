@@ -66,7 +66,7 @@ const (
 )
 
 // parseExpression returns the calendar of an expression and the values of its fields. Errors
-// explain the mistake and its correction.
+// describe the invalid part of the expression and how to correct it.
 func parseExpression(expression string) (calendar *cron.SpecSchedule, times fieldValues, err error) {
 	texts, err := split(expression)
 	if err != nil {

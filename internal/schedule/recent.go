@@ -10,7 +10,8 @@ import "time"
 // expensive part of a decision about a restart.
 type gap struct {
 	from, to time.Time
-	// fromTick is true if the time from is a tick. toTick is true if the time to is a tick.
+	// fromTick is true if there is a tick at the beginning of the period. toTick is true if there
+	// is a tick at its end.
 	fromTick, toTick bool
 }
 
@@ -52,14 +53,14 @@ func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 	return next, true
 }
 
-// last returns the latest tick that is not after upTo. upTo must be in UTC.
+// last returns the latest tick at or before upTo, which must be in UTC.
 func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
 	known := s.recent.Load()
 	if known.contains(upTo) && known.fromTick {
 		return known.from, true
 	}
 	if known != nil && known.toTick && !upTo.Before(known.to) {
-		// Usually the next tick has just become due.
+		// Usually, the tick at the end of the cached period has just become due.
 		if next, ok := s.findNext(known.to); ok && upTo.Before(next) {
 			s.recent.Store(&gap{from: known.to, to: next, fromTick: true, toTick: true})
 			return known.to, true

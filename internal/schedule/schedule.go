@@ -38,7 +38,7 @@ type Schedule struct {
 // them. The zone is a name from the IANA database, such as Europe/Berlin; "" is UTC.
 //
 // Parse rejects all other expressions, including dates that never happen, such as 30 February. The
-// error explains the mistake and its correction in one line.
+// error describes the invalid part and how to correct it in one line.
 func Parse(expression, zone string) (*Schedule, error) {
 	calendar, times, err := parseExpression(expression)
 	if err != nil {
@@ -57,10 +57,10 @@ func Parse(expression, zone string) (*Schedule, error) {
 	}, nil
 }
 
-// Zone returns the name of the time zone, which is "UTC" by default.
+// Zone returns the name of the schedule's time zone, which is "UTC" by default.
 func (s *Schedule) Zone() string { return s.location.String() }
 
-// Location returns the time zone.
+// Location returns the schedule's time zone.
 func (s *Schedule) Location() *time.Location { return s.location }
 
 // String returns the expression and the zone, separated by a space.
@@ -88,7 +88,7 @@ func (s *Schedule) findNext(after time.Time) (time.Time, bool) {
 	}
 }
 
-// Latest returns the latest tick, in UTC, that is later than "after" and not later than upTo. It
+// Latest returns the latest tick, in UTC, that is later than "after", and at or before upTo. It
 // also returns the number of ticks between "after" and that tick, which count as missed. It returns
 // false if there is no such tick.
 //
@@ -111,7 +111,7 @@ func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok
 	return tick, missed, true
 }
 
-// findLast searches for the latest tick that is not after upTo. upTo must be in UTC.
+// findLast searches for the latest tick at or before upTo, which must be in UTC.
 func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.previous(shown(s.location, upTo))
@@ -133,7 +133,7 @@ func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 	}
 }
 
-// previous returns the latest wall clock time in the calendar that is not after wall. The
+// previous returns the latest wall clock time in the calendar that is at or before wall. The
 // calendar's Prev method begins its search at the second before its argument.
 func (s *Schedule) previous(wall time.Time) time.Time {
 	return s.calendar.Prev(wall.Add(time.Second))

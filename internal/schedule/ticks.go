@@ -53,7 +53,7 @@ func (t Ticks) Search(after time.Time) (tick, until time.Time, ok bool) {
 	return time.Time{}, after.UTC(), false
 }
 
-// Latest returns the latest tick, in UTC, that is later than "after" and not later than upTo. It
+// Latest returns the latest tick, in UTC, that is later than "after", and at or before upTo. It
 // also returns the number of ticks between "after" and that tick, up to [MaxMissed]. It returns
 // false if there is no such tick.
 func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok bool) {
@@ -92,7 +92,7 @@ func (t Ticks) LeftOut(before time.Time) (time.Time, bool) {
 	return tick, !ok || !t.reaches(tick, opens)
 }
 
-// last returns the latest effective tick that is not after upTo.
+// last returns the latest effective tick at or before upTo.
 func (t Ticks) last(upTo time.Time) (time.Time, bool) {
 	for range maxClosed {
 		tick, ok := t.Schedule.last(upTo)
@@ -107,8 +107,9 @@ func (t Ticks) last(upTo time.Time) (time.Time, bool) {
 		if closed.IsZero() {
 			return time.Time{}, false
 		}
-		// No window opens before the deadline of this tick, nor before the deadlines of other ticks
-		// since the last window closed. Continue with ticks that were due before it closed.
+		// No window is open between the due time of this tick and its deadline. The same is true of
+		// all ticks that have become due since the last window closed, so continue with ticks that
+		// were due before that.
 		upTo = closed.Add(-t.Offset - 1)
 	}
 	return time.Time{}, false

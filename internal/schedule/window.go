@@ -70,8 +70,8 @@ func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	return opened, closes, true
 }
 
-// opensBefore returns the earliest opening time of the windows that are open just before until. If
-// none is open, it returns until.
+// opensBefore returns the earliest opening time of the windows that are open just before the time
+// until; until itself if none is open.
 func (w Windows) opensBefore(until time.Time) time.Time {
 	first := until
 	for i := range w {

@@ -14,14 +14,14 @@ type Bar struct {
 	From, Share float64
 	// Ground draws a background along the full length, so that even an empty bar is visible.
 	Ground bool
-	// Point draws a mark instead of a bar that is too short to be visible.
+	// Point draws a mark even if Share is 0.
 	Point bool
 }
 
 // eighths lists the characters that fill 0/8 to 8/8 of a column, from the left.
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}
 
-// draw returns the characters of the bar. columns is its full length.
+// draw returns the characters of the bar. columns is the full length of the bar in screen columns.
 func (b Bar) draw(columns int, ascii bool) string {
 	blocks := eighths
 	ground := "·"

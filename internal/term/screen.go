@@ -45,7 +45,8 @@ func asciiLocale(getenv func(string) string) bool {
 // Color is a color of the terminal's palette.
 type Color string
 
-// Colors that the plugin uses.
+// Colors that the kubectl plugin uses, as parameters of ANSI escape sequences. Plain is the
+// terminal's default color.
 const (
 	Plain  Color = ""
 	Red    Color = "31"

@@ -12,8 +12,8 @@ import (
 )
 
 // Moment formats a time relative to now, such as "today 03:00". It adds the time zone only if its
-// abbreviation differs from the current one, as after a daylight saving time change. Table headers
-// name the current abbreviation.
+// abbreviation at t differs from the abbreviation at now, as after a daylight saving time change.
+// Table headers name the current abbreviation.
 func Moment(t, now time.Time, in *time.Location) string {
 	t, now = t.In(in), now.In(in)
 	clock := Clock(t, now, in)
@@ -75,7 +75,7 @@ func ComingInZone(t, now time.Time, in *time.Location) string {
 // Ago formats the time passed since t.
 func Ago(t, now time.Time) string { return Between(t, now) }
 
-// Between formats the time between two times. It is 0 if `to` is before from.
+// Between formats the time between two times. It is 0 if `to` is before `from`.
 func Between(from, to time.Time) string { return duration.HumanDuration(max(0, to.Sub(from))) }
 
 // Plural returns a number with a noun in the singular or plural.

@@ -21,8 +21,8 @@ func Duration(d time.Duration) string {
 	return text
 }
 
-// SecondsWithChange formats a duration in seconds in the same way as kubectl, followed by its
-// change from the previous value: "9s (+2s)". A change of nil or 0 is omitted.
+// SecondsWithChange formats a duration in seconds in the same way as kubectl, followed by the
+// change from the previous duration: "9s (+2s)". A change of nil or 0 is omitted.
 func SecondsWithChange(length int32, change *int32) string {
 	human := func(n int32) string { return duration.HumanDuration(time.Duration(n) * time.Second) }
 	switch {

@@ -27,7 +27,8 @@ func Shorten(text string, limit int) string {
 	if !long && len(text) <= limit {
 		return text
 	}
-	// The replacement character may be shorter than the invalid bytes that it replaces.
+	// The replacement character may be shorter than the invalid bytes that it replaces, so the text
+	// may now be shorter than limit.
 	end := min(limit-len(ellipsis), len(text))
 	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
 		end--
@@ -35,8 +36,8 @@ func Shorten(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
-// Cut returns at most the first limit bytes of a string. A shortened string is copied, so that the
-// memory of the original, whose length tenants control, can be freed.
+// Cut returns at most the first limit bytes of a string. A shortened string is a copy, so that the
+// memory of the original string, whose length tenants control, can be freed.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -30,8 +30,8 @@ type NodeBlockers struct {
 	AtMost []string `json:"atMost,omitempty"`
 }
 
-// Blockers returns the blockers of draining each member of each pool. If names is not empty, it
-// returns only the blockers of the named nodes.
+// Blockers returns, for each node of each pool, the pods that block draining the node. If names is
+// not empty, it evaluates only the named nodes, without regard to pools.
 func (r *Room) Blockers(world *drain.World, names []string, now time.Time) []NodeBlockers {
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range r.Pods {
@@ -63,7 +63,8 @@ func (r *Room) blockersOf(world *drain.World, pool string, node *corev1.Node, ru
 	return of
 }
 
-// AddLoss adds a blocker for each workload with pods that would fit nowhere without the node.
+// AddLoss adds a blocker for each workload in loss, the effect of losing the node: some of the
+// workload's pods fit on no other node.
 func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
 	n.AtMost = loss.AtMost
 	for _, w := range loss.WithoutPlace {
@@ -77,7 +78,7 @@ func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
 
 // KeepsFromMaintenance returns the reason why the pods of a node prevent its drain from beginning:
 // no controller would recreate a pod, or other nodes have no room for it. It returns nil if there
-// is no such pod, or if the spec of the NodeMaintenance allows it.
+// is no such pod, or if the spec of the NodeMaintenance allows the drain despite such pods.
 func (r *Room) KeepsFromMaintenance(m *tidekeeperv1.NodeMaintenance, world *drain.World, node string, now time.Time) *Status {
 	for _, of := range r.Blockers(world, []string{node}, now) {
 		for _, b := range of.Blockers {

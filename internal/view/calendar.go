@@ -14,10 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Calendar lists future restarts by minute, and the ticks that will be missed or skipped.
+// Calendar lists future restarts by minute, and the ticks (scheduled times) that will be missed or
+// skipped.
 type Calendar struct {
 	Minutes  []Minute
-	Unlisted int      // number of starts that are counted but not listed
+	Unlisted int      // number of starts that are counted in Minutes but not listed individually
 	Problems []string // errors in schedules that could not be parsed
 	// UnderWay lists the restarts that are in progress when the calendar begins.
 	UnderWay []Start
@@ -48,8 +49,8 @@ type Start struct {
 	// Outcome and Reason explain why the tick will not start. They are empty for a start.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
-	// EarlierTicks is the number of earlier ticks with the same outcome, which have no entry of
-	// their own.
+	// EarlierTicks is the number of earlier ticks with the same outcome that this entry also
+	// represents.
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
@@ -79,8 +80,8 @@ const MostListed = 100_000
 // stores only a few fields of each ScheduledRestart, and one number per minute.
 type Planner struct {
 	now, until time.Time
-	// known caches parsed schedules, because many objects have the same schedule and differ only in
-	// their offsets.
+	// known caches parsed schedules, because many ScheduledRestarts have the same schedule and
+	// differ only in their offsets.
 	known    map[timetable]*schedule.Schedule
 	members  map[timetable][]planned
 	problems []string
@@ -122,14 +123,14 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	p.members[q] = append(p.members[q], member)
 }
 
-// Count returns the number of starts in the period.
+// Count returns the number of starts in the Planner's period.
 func (p *Planner) Count(ctx context.Context) (starts int) {
 	p.each(ctx, p.until, func(*planned, time.Time, time.Time) { starts++ })
 	return starts
 }
 
-// Calendar counts the starts in each minute. It lists the starts of the first minutes, up to a
-// total of mostListed. If ctx is cancelled, it stops early.
+// Calendar counts the starts in each minute. It lists the individual starts only for the first
+// minutes, and at most mostListed starts in total. If ctx is cancelled, it stops early.
 func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	begin := p.now.Truncate(time.Minute)
 	minuteOf := func(at time.Time) int { return int(at.Sub(begin) / time.Minute) }
@@ -175,10 +176,10 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	return c
 }
 
-// each calls do for every start between now and until.
+// each calls do for every start after p.now and no later than until.
 func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned, tick, at time.Time)) {
-	// longestSpread is the maximum delay of a start: one day of spread, and one day of waiting for
-	// a window.
+	// longestSpread is the maximum delay between a tick and its start: one day of spread, and one
+	// day of waiting for a window.
 	const longestSpread = 2 * 24 * time.Hour
 	for q, members := range p.members {
 		s := p.known[q]

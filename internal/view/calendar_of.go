@@ -13,13 +13,14 @@ import (
 )
 
 // stopped lists the reasons for which a schedule misses all of its ticks. A calendar omits ticks
-// with these reasons.
+// that are missed for these reasons.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
 // CalendarOf returns the calendar of a forecast: the future starts, and the ticks that will be
 // missed or skipped. The maps are keyed by namespace/name: offsets holds each ScheduledRestart's
-// offset within its spread, and underWay holds the tick of its restart in progress. A restart in
-// progress cannot be recognized by its start time, because the manager's clock may be ahead.
+// offset within its spread, and underWay holds the tick of each restart in progress. The start time
+// does not show whether a restart is in progress, because the manager's clock may be ahead of the
+// local clock.
 func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay map[string]time.Time) Calendar {
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(f.Problems)), Unlisted: f.Summary.Unlisted}
 	starts := func(t *forecast.Tick) Start {
@@ -72,7 +73,7 @@ func (c *Calendar) minute(of time.Time) *Minute {
 }
 
 // tidy removes empty minutes, and sorts the starts within each minute. If only some of a minute's
-// starts are listed, it removes them.
+// starts are listed, it removes the incomplete list and adds its length to Unlisted.
 func (c *Calendar) tidy() {
 	c.Minutes = slices.DeleteFunc(c.Minutes, func(m Minute) bool { return m.Count == 0 && len(m.NotStarted) == 0 })
 	for i := range c.Minutes {
@@ -92,7 +93,8 @@ func compareStarts(a, b *Start) int {
 	return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Context, b.Context), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Tick.Compare(b.Tick))
 }
 
-// Join merges another cluster's calendar into c.
+// Join merges another cluster's calendar into c. It sets the Context of the added starts to
+// cluster, the kubeconfig context.
 func (c *Calendar) Join(cluster string, other Calendar) {
 	in := func(starts []Start) []Start {
 		for i := range starts {

@@ -23,7 +23,7 @@ type Event struct {
 	Message  string    `json:"message"`
 }
 
-// Events returns the most recent events, the latest last.
+// Events returns the mostEvents most recent of the given events, the latest last.
 func Events(events []corev1.Event) []Event {
 	shown := make([]Event, 0, len(events))
 	for i := range events {

@@ -24,7 +24,8 @@ type Tick struct {
 	ClockChange string `json:"clockChange,omitempty"`
 }
 
-// Explain describes a schedule in words, and lists its next ticks after the given time.
+// Explain describes a schedule in words. It lists at most `ticks` scheduled times after the given
+// time.
 func Explain(s *schedule.Schedule, after time.Time, ticks int) Explanation {
 	e := Explanation{Words: s.Describe(), Zone: s.Zone(), Ticks: []Tick{}}
 	before := after

@@ -62,7 +62,7 @@ type unservedKey struct {
 type unservedGroup struct {
 	Unserved
 	key   unservedKey
-	times []int64 // scheduled times, each followed by the number of ticks that the entry stands for
+	times []int64 // pairs of a scheduled time in Unix seconds and the number of ticks that the forecast combines in this entry
 }
 
 // UnservedIn returns the ticks that do not lead to a successful restart within the forecast, in

@@ -14,14 +14,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Gates lists the gates of a restart. The restart starts only if all gates are open.
+// Gates lists the gates of a restart, the conditions for its start. The restart starts only if all
+// gates are open.
 type Gates struct {
 	// Starts is set if a restart that is requested now would start immediately.
 	Starts bool            `json:"starts"`
 	Gates  []decision.Gate `json:"gates"`
 }
 
-// GatesOf returns the gates for the given input, and the given gate of the restart budget.
+// GatesOf returns the gates of a restart: the gates that the input determines, followed by the
+// given gate of the restart budget.
 func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
 	for _, gate := range g.Gates {
@@ -43,7 +45,8 @@ func (g *Gates) CloseWithoutManager(problem string) {
 
 // Slots counts the slots of the restart budget that are in use.
 type Slots struct {
-	// Of is the ScheduledRestart that needs a slot. A slot that it already uses is not counted.
+	// Of is the ScheduledRestart that needs a slot. A slot that this ScheduledRestart already uses
+	// is not counted.
 	Of *tidekeeperv1.ScheduledRestart
 	Settings
 
@@ -61,7 +64,7 @@ func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 }
 
 // Gate returns the gate of the restart budget. Its message ends with the given note, and with the
-// settings whose values are assumed.
+// budget flags whose values are unknown and assumed to be the defaults.
 func (s *Slots) Gate(note string) decision.Gate {
 	share := budget.Share(s.MaxConcurrent, s.NamespaceShare)
 	if assumed := s.AssumedText(budget.FlagMaxConcurrent, budget.FlagNamespaceShare); assumed != "" {

@@ -29,8 +29,8 @@ type Maintenance struct {
 	Failed  int32 `json:"failed"`
 	// Until is the event that ends the maintenance of a drained node.
 	Until string `json:"until"`
-	// Round is the time that identifies the current or last round. NextRound is the time at which the
-	// schedule begins the next round.
+	// Round is the time that identifies the current or last round. NextRound is the time at which
+	// the schedule begins the next round.
 	Round     *time.Time `json:"round,omitempty"`
 	NextRound *time.Time `json:"nextRound,omitempty"`
 	Created   time.Time  `json:"created"`
@@ -70,7 +70,7 @@ func maintenanceStatus(m *tidekeeperv1.NodeMaintenance, now time.Time) Status {
 // PhaseWaiting is the phase to show for a node of the round whose drain has not begun.
 const PhaseWaiting tidekeeperv1.NodePhase = "Waiting"
 
-// MaintainedNode is a node of a round.
+// MaintainedNode is a node of a maintenance round, with its phase.
 type MaintainedNode struct {
 	Name  string                 `json:"name"`
 	Phase tidekeeperv1.NodePhase `json:"phase"`
@@ -85,7 +85,8 @@ type MaintainedNode struct {
 	Advice  string `json:"advice,omitempty"`
 }
 
-// phases lists the phases in display order: phases that need attention come first.
+// phases lists the phases of a node's maintenance in display order. Phases that need attention come
+// first.
 var phases = []tidekeeperv1.NodePhase{
 	tidekeeperv1.NodeFailed, tidekeeperv1.NodeReturning, tidekeeperv1.NodeDrained, tidekeeperv1.NodeDraining, PhaseWaiting,
 	tidekeeperv1.NodeReleased, tidekeeperv1.NodeDone,
@@ -168,8 +169,8 @@ func adviceOn(node string, p tidekeeperv1.NodeProgress, m *tidekeeperv1.NodeMain
 	return ""
 }
 
-// countedFailures returns the number of failed nodes that count towards the limit. Failures before
-// the last edit of the spec do not count.
+// countedFailures returns the number of failed nodes that count towards the failure limit. Failures
+// before the last edit of the spec do not count.
 func countedFailures(m *tidekeeperv1.NodeMaintenance) int32 {
 	return m.Status.Failed - m.Status.ToleratedFailures
 }

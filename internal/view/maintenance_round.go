@@ -40,9 +40,10 @@ type MaintenanceRound struct {
 	// Held is the reason why no drain begins now, regardless of the state of the nodes. It is nil
 	// if drains may begin.
 	Held *Status
-	// Unavailable lists the unavailable nodes that count towards the limit.
+	// Unavailable lists the names of the nodes that count towards the limit of unavailable nodes.
 	Unavailable []string
-	// Input is the input of a forecast, except for the duration of a node's maintenance.
+	// Input is the input for a forecast of the round. It lacks only the duration of a node's
+	// maintenance.
 	Input forecast.Input
 }
 
@@ -130,7 +131,8 @@ func (r *MaintenanceRound) beginNext(m *tidekeeperv1.NodeMaintenance, selected [
 	}
 }
 
-// held returns the reason why no drain begins now.
+// held returns the reason why no drain begins now, regardless of the state of the nodes. It returns
+// nil if drains may begin.
 func (r *MaintenanceRound) held(m *tidekeeperv1.NodeMaintenance) *Status {
 	now := r.Input.Now
 	opens, ok := r.Input.Windows.OpensAt(now)
@@ -188,7 +190,7 @@ func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNod
 }
 
 // waits returns the reason why the drain of a node must wait even if other drains may begin. It
-// returns nil if it is the node's turn. taken lists the unavailable nodes, and the nodes whose
+// returns nil if the drain may begin now. taken lists the unavailable nodes, and the nodes whose
 // drain begins earlier.
 func (r *MaintenanceRound) waits(n forecast.Node, taken []forecast.Node, f MaintenanceFacts, node *corev1.Node) *Status {
 	for _, earlier := range slices.Concat(r.Input.Waiting, running(r.Input.Running)) {
@@ -220,7 +222,7 @@ func (r *MaintenanceRound) waits(n forecast.Node, taken []forecast.Node, f Maint
 // mostUnavailable is the maximum number of unavailable nodes that a message names.
 const mostUnavailable = 3
 
-// limitText describes which nodes use up a limit.
+// limitText names the nodes that use up a limit of unavailable nodes.
 func limitText(names []string, limit int, where string) string {
 	more := ""
 	if n := len(names) - mostUnavailable; n > 0 {
@@ -255,8 +257,8 @@ func (s selectedNode) forecast() forecast.Node {
 	return forecast.Node{Name: s.Name, Zone: s.Labels[corev1.LabelTopologyZone], Group: s.Group, Unavailable: s.unavailable()}
 }
 
-// selectedNodes returns the nodes that a NodeMaintenance selects now, in the order in which they will
-// be maintained.
+// selectedNodes returns the nodes that a NodeMaintenance selects now, in the order in which they
+// will be maintained.
 func selectedNodes(f MaintenanceFacts, now time.Time) ([]selectedNode, error) {
 	list, err := selection.Nodes(&f.Maintenance.Spec.Nodes, f.Nodes, f.Pools, now)
 	selected := make([]selectedNode, len(list))

@@ -77,7 +77,8 @@ func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 // time.
 type Unobserved struct {
 	Count int
-	// Oldest names the object that has been waiting the longest, since Since.
+	// Oldest is the kind and name of the object that has been waiting the longest, and Since is the
+	// time at which its wait began.
 	Oldest string
 	Since  time.Time
 	// Recent is the number of objects with a change so recent that a manager may still observe it
@@ -186,7 +187,7 @@ func (u *Unobserved) Message(now time.Time) string {
 	return fmt.Sprintf("no manager has observed %s%s for %s", u.Oldest, more, duration.HumanDuration(now.Sub(u.Since)))
 }
 
-// Outdated returns the evidence that no manager is running, and its age. It is empty if there is no
+// Outdated describes the evidence that no manager is running. It returns "" if there is no
 // evidence. Without a lease, unobserved objects are the only possible evidence.
 func Outdated(m Manager, u Unobserved, now time.Time) string {
 	switch {
@@ -200,7 +201,8 @@ func Outdated(m Manager, u Unobserved, now time.Time) string {
 }
 
 // LeadingSince returns the time since which the manager that makes the next decisions has been the
-// leader, or zero if it is unknown. If no manager is running, a manager is assumed to start now.
+// leader, or the zero time if this is unknown. If no manager is running, a manager is assumed to
+// start now.
 func LeadingSince(m Manager, u Unobserved, now time.Time) time.Time {
 	if Outdated(m, u, now) != "" {
 		return now

@@ -19,43 +19,47 @@ import (
 // NewNodeFit describes how many copies of a pod fit on nodes that are added to a pool by its
 // spec.nodeTemplate.
 type NewNodeFit struct {
-	// Copies is the number of copies that fit on a single new node, besides its DaemonSets.
+	// Copies is the number of copies that fit on a single new node, in addition to the pods of
+	// DaemonSets.
 	Copies int64 `json:"copies"`
-	// AtMost lists what was not evaluated. If it is not empty, Copies is an upper bound.
+	// AtMost lists the constraints that were not evaluated. If it is not empty, Copies is an upper
+	// bound.
 	AtMost []string `json:"atMost,omitempty"`
-	// Refused says why a new node takes no copy.
+	// Refused explains why no copy fits on a new node. It is empty if copies fit.
 	Refused string `json:"refused,omitempty"`
-	// Needed is the number of new nodes that the wanted number of copies needs, or -1 if at most
-	// [MostNewNodes] are not enough. It is nil if no number is wanted.
+	// Needed is the number of new nodes that the wanted number of copies needs, or -1 if even
+	// [MostNewNodes] new nodes are not enough. It is nil if the user specified no number of copies.
 	Needed *int `json:"needed,omitempty"`
 }
 
-// MostNewNodes is the largest number of new nodes that is evaluated.
+// MostNewNodes is the largest number of new nodes of a pool that is evaluated.
 const MostNewNodes = 1000
 
 // daemonSetsUnknown is listed in [NewNodeFit.AtMost] if the DaemonSets of a new node are not known.
 const daemonSetsUnknown = "DaemonSets of new nodes"
 
-// HasTemplate reports whether a pool has a nodeTemplate, for which [Room.DaemonSets] matters.
+// HasTemplate reports whether any pool has a nodeTemplate. [Room.DaemonSets] is needed only for
+// such pools.
 func (r *Room) HasTemplate() bool {
 	return slices.ContainsFunc(r.Pools, func(p PoolMembers) bool { return p.Spec.NodeTemplate != nil })
 }
 
-// extended is a cluster with a new node in a pool.
+// extended is a cluster to which a new node of a pool was added, and the name of this node.
 type extended struct {
 	cluster *capacity.Cluster
 	node    []string
 }
 
-// extendedBy identifies an extended cluster of a Room.
+// extendedBy is the key of a cached extended cluster, the result of [Room.withNewNode].
 type extendedBy struct {
 	pool string
-	// others is true if the other nodes and pods of the cluster are in it, too.
+	// others is true if the extended cluster also contains the existing nodes and pods.
 	others bool
 }
 
-// withNewNode returns the cluster with a new node in a pool. For pods without constraints between pods,
-// the node is alone in the cluster, which is built without regard to the cluster's size.
+// withNewNode returns a cluster with a new node of the given pool. If the pod has no constraints
+// between pods, the new node is the only node of that cluster, which is cheap to build however
+// large the real cluster is.
 func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) {
 	by := extendedBy{pool.Name, r.Cluster.IsConstrained(pod)}
 	if known, ok := r.extended[by]; ok {
@@ -76,7 +80,8 @@ func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) 
 	return r.extended[by], nil
 }
 
-// onNewNodes returns the copies of a pod on new nodes of a pool, of which `now` fit on its present nodes.
+// onNewNodes evaluates how many copies of a pod fit on new nodes of a pool. `now` is the fit on the
+// pool's existing nodes. It returns nil if the pool has no nodeTemplate.
 func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *capacity.Fit) *NewNodeFit {
 	if pool.Spec.NodeTemplate == nil {
 		return nil
@@ -99,7 +104,9 @@ func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *
 	return fit
 }
 
-// nodesNeeded returns the number of new nodes that the wanted number of copies needs, or -1.
+// nodesNeeded returns the number of new nodes that the wanted number of copies needs, or -1 if even
+// MostNewNodes are not enough. `now` is the fit on the existing nodes, and `one` on a single new
+// node.
 func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now, one *capacity.Fit) int {
 	missing := wanted - now.Copies
 	switch {
@@ -123,7 +130,8 @@ func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now,
 	return 1 + sort.Search(MostNewNodes-1, func(i int) bool { return enough(i + 1) })
 }
 
-// withNewNodes returns the cluster with new nodes in a pool, and their names.
+// withNewNodes returns the cluster with `count` new nodes of a pool, and the names of the new
+// nodes.
 func (r *Room) withNewNodes(pool PoolMembers, count int) (cluster *capacity.Cluster, names []string, err error) {
 	of := Room{Nodes: slices.Clone(r.Nodes), Pods: slices.Clone(r.Pods), DaemonSets: r.DaemonSets}
 	names, err = of.add(pool, count)
@@ -133,11 +141,11 @@ func (r *Room) withNewNodes(pool PoolMembers, count int) (cluster *capacity.Clus
 	return capacity.New(of.Nodes, of.Pods), names, nil
 }
 
-// add adds new nodes of a pool, and the pods of DaemonSets on them, and returns their names. It does not
-// add them to the cluster and the pool's members.
+// add adds new nodes of a pool to r.Nodes, and their DaemonSet pods to r.Pods. It returns the names
+// of the new nodes. It does not change r.Cluster or the pool's members.
 func (r *Room) add(pool PoolMembers, count int) (names []string, err error) {
 	for i := range count {
-		// No name of a node contains a space.
+		// The name contains spaces, so it cannot equal the name of an existing node.
 		node, err := plan.NewNode(pool.NodePool, fmt.Sprintf("new node %d of %s", i+1, pool.Name))
 		if err != nil {
 			return nil, err
@@ -148,7 +156,7 @@ func (r *Room) add(pool PoolMembers, count int) (names []string, err error) {
 	return names, nil
 }
 
-// AddNewNodes adds new nodes to a pool, so that further answers are about the cluster with them.
+// AddNewNodes adds new nodes to a pool. All later evaluations by r include the new nodes.
 func (r *Room) AddNewNodes(pool string, count int) error {
 	i := slices.IndexFunc(r.Pools, func(p PoolMembers) bool { return p.Name == pool })
 	switch {
@@ -166,7 +174,8 @@ func (r *Room) AddNewNodes(pool string, count int) error {
 	return nil
 }
 
-// CopiesText formats the number of copies on a new node. It is "-" if the pool has no nodeTemplate.
+// CopiesText formats the number of copies on a new node. It returns "-" if the pool has no
+// nodeTemplate.
 func (f *NewNodeFit) CopiesText() string {
 	switch {
 	case f == nil:
@@ -180,7 +189,8 @@ func (f *NewNodeFit) CopiesText() string {
 	}
 }
 
-// NeededText formats the number of new nodes that are needed.
+// NeededText formats the number of new nodes that the wanted copies need. It returns "-" if the
+// number was not computed.
 func (f *NewNodeFit) NeededText() string {
 	switch {
 	case f == nil || f.Needed == nil:

@@ -16,12 +16,12 @@ type Plan struct {
 	Nodes []preview.Node `json:"nodes"`
 	// Pods lists the affected pods. It is null if the user is not allowed to list pods.
 	Pods []preview.Pod `json:"pods"`
-	// Blockers lists the PodDisruptionBudgets that do not allow evictions within budgets now. It is
-	// empty if the user is not allowed to list them.
+	// Blockers lists the PodDisruptionBudgets that do not currently allow the plan's evictions
+	// within budgets. It is empty if the user is not allowed to list PodDisruptionBudgets.
 	Blockers []drain.Blocker `json:"blockers,omitempty"`
 }
 
-// Actions on a pool in a plan.
+// Values of [PoolPlan.Action].
 const (
 	PoolCreated   = "Create"
 	PoolChanged   = "Change"
@@ -52,7 +52,7 @@ func (p *Plan) DeletedRuntimeClasses() (names []string) {
 	return names
 }
 
-// PlanCounts holds the numbers of nodes and pods that a plan affects.
+// PlanCounts holds the numbers of nodes and pods that a plan affects, by the kind of effect.
 type PlanCounts struct {
 	Changed, Joining, Leaving    int
 	ConflictsBegin, ConflictsEnd int

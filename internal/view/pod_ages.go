@@ -17,7 +17,7 @@ import (
 type PodAges map[forecast.TargetKey]time.Time
 
 // Add updates the entry of the pod's workload. It ignores terminated pods, and pods without a
-// supported workload.
+// workload of a supported kind.
 func (a PodAges) Add(pod *corev1.Pod) {
 	kind, name := pods.Workload(pod)
 	if kind == "" || !pods.IsActive(pod) {

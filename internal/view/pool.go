@@ -76,14 +76,14 @@ func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 		shown.Conflicted, shown.Conflict = true, c.Message
 	}
 	shown.Headroom = answerOf(p, tidekeeperv1.ConditionHeadroom, Bad)
-	// The severity is only a warning, because the pods of the pool run although a drain would not
-	// remove them.
+	// The severity is only a warning, because pods that a drain could not remove still run
+	// normally.
 	shown.Drainable = answerOf(p, tidekeeperv1.ConditionDrainable, Warning)
 	return shown
 }
 
-// answerOf returns a condition that the pool's spec must enable, or nil if the pool lacks the
-// condition. no is the severity of the status False.
+// answerOf returns the pool's condition of the given type, or nil if the pool lacks the condition
+// because its spec does not enable it. `no` is the severity for the condition status False.
 func answerOf(p *tidekeeperv1.NodePool, conditionType string, no Severity) *Status {
 	c := meta.FindStatusCondition(p.Status.Conditions, conditionType)
 	if c == nil {
@@ -99,7 +99,8 @@ func answerOf(p *tidekeeperv1.NodePool, conditionType string, no Severity) *Stat
 	return s
 }
 
-// LevelsOf combines each resource's percentage and amounts. The levels are sorted by resource name.
+// LevelsOf combines the requested percentage and the amounts of each resource. The levels are
+// sorted by resource name.
 func LevelsOf(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {
 	shown := []Level{}
 	for _, name := range slices.Sorted(maps.Keys(percent)) {

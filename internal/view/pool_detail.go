@@ -102,8 +102,8 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	return d, nil
 }
 
-// clusterOf returns a cluster that contains the pool's nodes and their pods. It returns nil if the
-// user is not allowed to list pods.
+// clusterOf returns a cluster that contains at least the pool's nodes and their pods. It returns
+// nil if the user is not allowed to list pods.
 func clusterOf(f PoolFacts) *capacity.Cluster {
 	if f.Cluster != nil || f.Pods == nil {
 		return f.Cluster
@@ -131,7 +131,7 @@ func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Room, *FilledBy) 
 		return members.Shares(corev1.ResourceCPU, workloads, mostShares)
 	}
 	by := &FilledBy{Namespaces: shares(false), Workloads: shares(true)}
-	if by.Namespaces == nil { // Nothing is requested.
+	if by.Namespaces == nil { // No pod requests CPU.
 		by = nil
 	}
 	return &room, by

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// settingsOf describes the settings in a pool's spec, and its RuntimeClass.
+// settingsOf describes the settings in a pool's spec and the pool's RuntimeClass, one text for
+// each.
 func settingsOf(p *tidekeeperv1.NodePool) []string {
 	desired := map[setting.Key]string{}
 	var keys []setting.Key

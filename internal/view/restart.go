@@ -37,16 +37,16 @@ type Restart struct {
 	NextStart *time.Time    `json:"nextStart,omitempty"`
 	Offset    time.Duration `json:"-"`
 	Spread    bool          `json:"-"`
-	// ByTick is set if NextStart is the start of a tick of the schedule, which has a deadline.
+	// ByTick is set if NextStart belongs to a tick of the schedule, and therefore has a deadline.
 	ByTick bool `json:"-"`
 	// Refused is the reason why the last eviction of the restart in progress was rejected. It is
-	// empty otherwise.
+	// empty if that eviction was not rejected, or if no restart is in progress.
 	Refused string `json:"refused,omitempty"`
 	// Frozen is the effect of a Freeze on the next restart. It is nil if no Freeze affects the
 	// restart.
 	Frozen *Frozen `json:"frozen,omitempty"`
-	// Workload is the closed gate that the workload's current state would cause for the next
-	// restart. It is nil if there is none, or if Status already shows it.
+	// Workload is the gate of the next restart that is closed because of the workload's current
+	// state. It is nil if no such gate is closed, or if Status already shows the reason.
 	Workload *decision.Gate `json:"workload,omitempty"`
 	// AlsoBy lists the other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
@@ -101,8 +101,8 @@ func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []per
 	}
 }
 
-// AddTarget adds the gate that is closed because of the workload's current state. Like the
-// forecast, and unlike the command restarts gates, it ignores nodes that are not ready.
+// AddTarget sets Workload to the gate that is closed because of the workload's current state. Like
+// the forecast, and unlike the command `restarts gates`, it ignores whether nodes are ready.
 func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecast.Target, now time.Time) {
 	if shown.NextStart == nil {
 		return
@@ -117,7 +117,7 @@ func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecas
 	}
 }
 
-// Shared maps each workload to the names of its ScheduledRestarts.
+// Shared maps each workload, as namespace/kind/name, to the names of its ScheduledRestarts.
 type Shared map[string][]string
 
 // SharedTargets groups ScheduledRestarts by workload.
@@ -157,7 +157,7 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 			shown.Refused = eviction.Refused
 		}
 	case next != nil:
-		// Earlier versions of the manager do not record the start time.
+		// Earlier versions of the manager do not record NextStartTime, so compute the offset.
 		shown.Offset = OffsetOf(r)
 		if start := r.Status.NextStartTime; start != nil {
 			shown.Offset = start.Sub(next.Time)
@@ -191,7 +191,8 @@ func OffsetOf(r *tidekeeperv1.ScheduledRestart) time.Duration {
 	return schedule.Spread(r.Namespace, r.Name, time.Duration(r.Spec.SpreadSeconds)*time.Second)
 }
 
-// StoppedByFailures reports whether the schedule stopped because of consecutive failures.
+// StoppedByFailures reports whether the schedule is stopped because the consecutive failures
+// reached the limit.
 func StoppedByFailures(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Status.ConsecutiveFailures >= max(1, r.Spec.FailureLimit)
 }

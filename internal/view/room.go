@@ -26,11 +26,11 @@ type Room struct {
 	Nodes   []*corev1.Node
 	Pods    []*corev1.Pod
 	Pools   []PoolMembers
-	// DaemonSets lists the DaemonSets of the cluster, for nodes that are added. It is nil if they are
-	// not known.
+	// DaemonSets lists the DaemonSets of the cluster, whose pods also run on new nodes. It is nil
+	// if the DaemonSets are not known.
 	DaemonSets []*appsv1.DaemonSet
 
-	// extended caches the clusters with a new node.
+	// extended caches the results of withNewNode.
 	extended map[extendedBy]extended
 }
 
@@ -46,7 +46,8 @@ func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*co
 	return NewRoomWith(&capacity.Keys{}, pools, nodes, running)
 }
 
-// NewRoomWith is like [NewRoom], with a cache of pod class keys that repeated calls share.
+// NewRoomWith is like [NewRoom], but takes a cache of pod class keys, which repeated calls can
+// share.
 func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
 	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes, Pods: running}
 	for _, pool := range pools {
@@ -71,13 +72,13 @@ func MembersOf[N metav1.Object](nodes []N, selector labels.Selector) []string {
 	return members
 }
 
-// PoolFit states how many copies of a pod fit into a pool.
+// PoolFit is the number of copies of a pod that fit into a pool, and the reasons why no more fit.
 type PoolFit struct {
 	Pool         string `json:"pool"`
 	Members      int    `json:"members"`
 	capacity.Fit `json:",inline"`
-	// NewNode describes the copies on nodes that are added to the pool. It is nil if the pool has no
-	// nodeTemplate.
+	// NewNode describes the copies that fit on nodes that are added to the pool. It is nil if the
+	// pool has no nodeTemplate.
 	NewNode *NewNodeFit `json:"newNode,omitempty"`
 }
 
@@ -89,8 +90,8 @@ func PodOf(requests corev1.ResourceList) *corev1.Pod {
 }
 
 // Fit returns the number of copies of a pod that fit into each pool. If tolerant is set, the copies
-// tolerate the pool's taints, as pods with the pool's RuntimeClass do. If wanted is not 0, it also returns
-// the number of new nodes that the wanted number of copies needs.
+// tolerate the pool's taints, as pods with the pool's RuntimeClass do. If wanted is not 0, it also
+// returns the number of new nodes that the wanted number of copies needs.
 func (r *Room) Fit(pod *corev1.Pod, tolerant bool, wanted int64) []PoolFit {
 	fits := []PoolFit{}
 	for _, pool := range r.Pools {
@@ -114,20 +115,21 @@ type PoolLoss struct {
 	Pool string `json:"pool,omitempty"`
 	// Lost describes the lost nodes, such as "node n1", "3 nodes" or "zone a".
 	Lost string `json:"lost"`
-	// Worst is set for the loss of the pool's node that leaves the most pods unschedulable.
+	// Worst is set for the loss of the pool's worst node, whose loss leaves the most pods
+	// unschedulable.
 	Worst         bool `json:"worst,omitempty"`
 	capacity.Loss `json:",inline"`
 }
 
-// WorstLoss returns the loss of the pool's node that leaves the most pods unschedulable. It returns
-// false if the pool has no nodes.
+// WorstLoss returns the effect of losing the pool's worst node, whose loss leaves the most pods
+// unschedulable. It returns false if the pool has no nodes.
 func (r *Room) WorstLoss(pool PoolMembers) (PoolLoss, bool) {
 	node, loss, found := r.Cluster.WorstNode(pool.Members)
 	return PoolLoss{Pool: pool.Name, Lost: "node " + node, Worst: true, Loss: loss}, found
 }
 
-// Losses returns the loss of the worst node and of each zone, for every pool. If zones is not
-// empty, it returns only the loss of each of the given zones.
+// Losses returns, for every pool, the effect of losing the worst node and of losing each zone. If
+// zones is not empty, it returns only the effect of losing each of the given zones.
 func (r *Room) Losses(zones []string) []PoolLoss {
 	losses := []PoolLoss{}
 	byZone := r.Cluster.Zones()
@@ -146,19 +148,21 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 	return losses
 }
 
-// Sequence describes losses of nodes one after the other, and what happens before them.
+// Sequence describes successive losses of nodes, and the state before the first loss: cordoned
+// nodes, and the additional pods of a rollout.
 type Sequence struct {
-	// Cordoned lists nodes that take no pods.
+	// Cordoned lists the names of nodes to treat as cordoned.
 	Cordoned []string
-	// Surging is the workload whose rollout has started the additional pods in Surge; "" for none.
+	// Surging is the workload whose rollout has started the additional pods in Surge. It is "" if
+	// there is no rollout.
 	Surging string
 	Surge   []*corev1.Pod
-	// Steps lists the nodes of each loss.
+	// Steps lists the names of the nodes lost in each step.
 	Steps [][]string
 }
 
-// InSequence returns the effects of the losses: pods that found a place after a loss need another one if
-// that node is lost later. The first effect is that of the rollout, if there is one.
+// InSequence returns the effect of each loss in s. A pod that moved to another node after a loss
+// must move again if that node is lost later. If s has a rollout, its effect comes first.
 func (r *Room) InSequence(s *Sequence) (losses []PoolLoss) {
 	cluster := r.Cluster
 	if len(s.Cordoned) > 0 {
@@ -183,7 +187,7 @@ func (r *Room) InSequence(s *Sequence) (losses []PoolLoss) {
 	return losses
 }
 
-// cordonedNodes returns the nodes, with copies in place of those to cordon.
+// cordonedNodes returns the nodes, but with cordoned copies of the named nodes.
 func cordonedNodes(nodes []*corev1.Node, names []string) []*corev1.Node {
 	nodes = slices.Clone(nodes)
 	for i, node := range nodes {
@@ -212,7 +216,8 @@ const (
 	FitsNow = "FitsNow"
 	// FitsEmpty means that a pod of the group would only fit on an empty node of the pool.
 	FitsEmpty = "FitsAnEmptyNode"
-	// FitsNew means that a pod of the group fits on no node of the pool, but would on a new node.
+	// FitsNew means that a pod of the group fits on no existing node of the pool, but would fit on
+	// a new node.
 	FitsNew = "FitsANewNode"
 	// NeverFits means that a pod of the group fits on no node of the pool, not even without other
 	// pods.
@@ -266,8 +271,8 @@ func (g *PendingGroup) WorkloadText() string {
 	return g.Workloads[0]
 }
 
-// AnswerText describes whether the pool can take the pods, now or on an empty node. It also returns
-// the severity.
+// AnswerText describes whether the group's pods fit into the pool: now, on an empty node, on a new
+// node or never. It also returns the severity of this result.
 func (in *PendingIn) AnswerText() (string, Severity) {
 	switch in.Answer {
 	case FitsNow:

@@ -31,7 +31,8 @@ func (f *PoolFit) CopiesText() string {
 	return strconv.FormatInt(f.Copies, 10)
 }
 
-// LostText returns the name of the lost node or zone, with a mark if it is the worst loss.
+// LostText returns the name of the lost node or zone, with a mark if the node is the worst of its
+// pool.
 func (l *PoolLoss) LostText() string {
 	if l.Worst {
 		return l.Lost + " (the worst)"
@@ -39,8 +40,8 @@ func (l *PoolLoss) LostText() string {
 	return l.Lost
 }
 
-// CountsText lists the properties of nodes with the number of nodes, such as "cordoned (2), taint
-// x:NoSchedule (1)".
+// CountsText lists properties of nodes, each with the number of nodes that have it, such as
+// "cordoned (2), taint x:NoSchedule (1)".
 func CountsText(counts []capacity.Count) string {
 	if len(counts) == 0 {
 		return "-"
@@ -55,7 +56,8 @@ func CountsText(counts []capacity.Count) string {
 // mostWorkloads is the maximum number of workloads named in a table cell.
 const mostWorkloads = 3
 
-// WithoutPlaceText names the workloads with the most pods that fit nowhere.
+// WithoutPlaceText names the first workloads in a list of workloads with pods that fit on no node,
+// and counts the other workloads.
 func WithoutPlaceText(list []capacity.WithoutPlace) string {
 	if len(list) == 0 {
 		return "-"
@@ -70,7 +72,7 @@ func WithoutPlaceText(list []capacity.WithoutPlace) string {
 	return strings.Join(texts, ", ")
 }
 
-// causeTexts maps the reasons why new pods cannot use resources to phrases.
+// causeTexts maps each reason why new pods cannot use a node's resources to a phrase.
 var causeTexts = map[tidekeeperv1.LostCause]string{
 	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
 	tidekeeperv1.LostOtherTaint: "another taint", tidekeeperv1.LostPodLimitReached: "at its limit of pods",
@@ -95,12 +97,14 @@ func DaemonSetsText(l *capacity.Room) string {
 	return fmt.Sprintf("%s; an empty node has %s left", resources.Text(l.DaemonSets), resources.Text(l.EmptyNode.Resources))
 }
 
-// LargestFitText describes the largest pod that fits now, and names the node.
+// LargestFitText describes the requests of the largest pod that fits now, and names the node on
+// which it fits.
 func LargestFitText(s tidekeeperv1.LargestFit) string {
 	return resources.Text(s.Resources) + ", on " + s.Node
 }
 
-// NamedPercent is a named share, rounded to a whole percentage.
+// NamedPercent is a share of a resource, such as that of a namespace, rounded to a whole
+// percentage.
 type NamedPercent struct {
 	Name    string
 	Percent int
@@ -127,8 +131,8 @@ func WholePercents(shares []capacity.Share) []NamedPercent {
 	return list
 }
 
-// UsedText formats the measured usage. If the usage is only a lower bound, it adds the number of
-// measured nodes with the format string `bound`.
+// UsedText formats the measured usage. If the usage is only a lower bound, the format string
+// `bound` adds the number of measured nodes.
 func UsedText(u *capacity.Used, bound string) string {
 	shown := resources.Text(u.Resources)
 	if u.AtLeast() {
@@ -149,7 +153,8 @@ func (d *PoolDetail) UsedLine() string {
 	}
 }
 
-// Amount formats the level as amounts: the requested amount of the allocatable amount.
+// Amount formats the level as amounts, such as "12 of 16": the requested and the allocatable
+// amount.
 func (l Level) Amount() string {
 	if l.Allocatable == "" {
 		return "-"

@@ -31,7 +31,8 @@ type Startup struct {
 	Slowest  *SlowestStage  `json:"slowest,omitempty"`
 	Stages   []StartupStage `json:"stages"`
 	// ReadyAgain is the time at which the pod became ready again after it had not been ready for a
-	// while. It is zero otherwise. The start-up of such a pod ends when its containers are ready.
+	// while. It is zero for other pods. The start-up of such a pod ends when its containers are
+	// ready.
 	ReadyAgain time.Time `json:"readyAgain,omitzero"`
 	UID        string    `json:"-"`
 	// Workload is the kind and name of the pod's workload.
@@ -75,8 +76,9 @@ func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	return s
 }
 
-// endWithContainers ends the start-up of a pod that became ready again when its containers were
-// ready. It returns the time at which the pod became ready again, or zero.
+// endWithContainers changes the timeline of a pod that became ready again after it had not been
+// ready: the start-up then ends when the containers are ready. It returns the time at which the pod
+// became ready again, or the zero time.
 func endWithContainers(t *podtimeline.Timeline, pod *corev1.Pod) time.Time {
 	again := podtimeline.ReadyAgain(pod)
 	if n := len(t.Stages); n > 0 && !again.IsZero() && t.Stages[n-1].Name == podtimeline.Ready {
@@ -85,8 +87,8 @@ func endWithContainers(t *podtimeline.Timeline, pod *corev1.Pod) time.Time {
 	return again
 }
 
-// ReadyAfter returns the fields Ready, Ended and Seconds of a pod's [Startup], at less cost. seconds
-// is 0 if the pod is not ready.
+// ReadyAfter returns the fields Ready, Ended and Seconds of a pod's [Startup], at less cost than
+// [StartupOf]. seconds is 0 if the pod is not ready.
 func ReadyAfter(pod *corev1.Pod) (ready, ended bool, seconds int64) {
 	t := podtimeline.Durations(pod)
 	endWithContainers(&t, pod)
@@ -114,8 +116,8 @@ func (s *Startup) Explain(events []corev1.Event) {
 	}
 }
 
-// Slowest returns copies of at most `top` start-ups, the slowest first. It keeps them sorted while it
-// looks at the others, as there can be many more.
+// Slowest returns copies of at most `top` start-ups, the slowest first. It sorts only these
+// start-ups instead of all, because startups can be far longer than `top`.
 func Slowest(startups []Startup, top int) []Startup {
 	slowest := make([]*Startup, 0, min(top, len(startups)))
 	for i := range startups {
@@ -136,7 +138,8 @@ func Slowest(startups []Startup, top int) []Startup {
 	return list
 }
 
-// compareSlowness orders start-ups by descending duration, and then by the pod's namespace and name.
+// compareSlowness orders start-ups by descending duration, and then by the pod's namespace and
+// name.
 func compareSlowness(a, b *Startup) int {
 	return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
 }
@@ -146,8 +149,8 @@ type StartupSummary struct {
 	Pods, Ready   int
 	MedianSeconds int64 // median duration of the ready pods
 	Worst         Startup
-	// SlowestStage is the stage that is the slowest for the most pods. SlowestOf is the number of
-	// these pods.
+	// SlowestStage is the stage that is the slowest stage of the most pods. SlowestOf is the number
+	// of these pods.
 	SlowestStage podtimeline.StageName
 	SlowestOf    int
 }

@@ -52,8 +52,8 @@ func NotReadyIn(startups []Startup) []NotReady {
 	return all
 }
 
-// waits returns a pod's current stage, and the reason why it waits. The reason omits the parts of
-// the message that differ between pods.
+// waits returns a pod's current stage, and the reason why the pod is waiting. The reason omits
+// message texts, which differ between pods that wait for the same reason.
 func (s *Startup) waits() (stage podtimeline.StageName, reason string) {
 	if len(s.timeline.Stages) == 0 {
 		return "", ""

@@ -12,8 +12,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// StageTimes collects each stage's durations over many pods. The zero value is empty. Its memory
-// depends on the number of distinct durations, not on the number of pods.
+// StageTimes collects each stage's durations over many pods. The zero value is empty and ready to
+// use. The memory that it uses depends on the number of distinct durations, not on the number of
+// pods.
 type StageTimes struct {
 	pods map[podtimeline.StageName]map[int64]int // number of pods by stage and duration in seconds
 }

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// stageMeanings maps each stage to the usual cause of a wait in it.
+// stageMeanings maps each start-up stage to the usual causes of a wait in that stage.
 var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Scheduled:         "the scheduler, or a node with room",
 	podtimeline.Initialized:       "network, volumes or init containers",
@@ -138,7 +138,8 @@ func pulledAtOnce(e *corev1.Event) bool {
 	return err == nil && took < podtimeline.Resolution
 }
 
-// ReasonAndMessage joins a reason and a message.
+// ReasonAndMessage joins a reason and a message with a colon. If either is empty, it returns the
+// other.
 func ReasonAndMessage(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message

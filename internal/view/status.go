@@ -6,7 +6,7 @@ package view
 // Severity is the degree of attention that a status needs.
 type Severity string
 
-// Severities. Neutral is neither good nor bad.
+// Severities of a status. Neutral is neither good nor bad.
 const (
 	Neutral Severity = ""
 	Good    Severity = "Good"

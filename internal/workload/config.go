@@ -29,8 +29,8 @@ func trimTemplate(template *corev1.PodTemplateSpec) {
 	template.Name = used
 }
 
-// rolloutConfig is like config, but for a Rollout. It returns "" if the pod template is invalid, or
-// if it is part of another object (workloadRef).
+// rolloutConfig is like the function config, but for a Rollout. It returns "" if the pod template
+// is invalid, or if it is part of another object (workloadRef).
 func rolloutConfig(u *unstructured.Unstructured) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	template, _ := value.(map[string]any)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// DaemonSet is the adapter for DaemonSets.
+// DaemonSet is the adapter for the kind DaemonSet of the API group apps.
 var DaemonSet = &Kind{
 	GroupVersionKind: apps("DaemonSet"),
 	Resource:         "daemonsets",
@@ -47,8 +47,8 @@ type Absence struct {
 	// Nodes is the total number of nodes that run a pod of the DaemonSet but are not Ready.
 	Nodes int32
 	// Desired is the number of absent nodes that Kubernetes includes in desiredNumberScheduled,
-	// because the DaemonSet's pods tolerate all taints of the node. Old is the number of these
-	// nodes whose pod is outdated.
+	// because the DaemonSet's pods tolerate all taints of the node. Old is the number of nodes
+	// counted in Desired whose pod is outdated.
 	Desired, Old int32
 }
 

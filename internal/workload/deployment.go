@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Deployment is the adapter for Deployments.
+// Deployment is the adapter for the kind Deployment of the API group apps.
 var Deployment = &Kind{
 	GroupVersionKind: apps("Deployment"),
 	Resource:         "deployments",

@@ -30,8 +30,8 @@ func LastProgress(o Object) (at time.Time, limit time.Duration) {
 	return time.Time{}, 0
 }
 
-// deploymentAvailable is the reason of the condition "Progressing" of a Deployment whose last rollout
-// is complete, even if pods have since failed or been added.
+// deploymentAvailable is the reason of the condition "Progressing" of a Deployment whose last
+// rollout is complete, even if pods have since failed or been added.
 const deploymentAvailable = "NewReplicaSetAvailable"
 
 func deploymentLastProgress(d *appsv1.Deployment) (at time.Time, limit time.Duration) {
@@ -52,8 +52,8 @@ func deploymentLastProgress(d *appsv1.Deployment) (at time.Time, limit time.Dura
 	return time.Time{}, limit
 }
 
-// ChangedAt returns the time of the last change of an object, in whole seconds. It ignores changes of
-// subresources such as status and scale.
+// ChangedAt returns the time of the last change of an object, in whole seconds. It ignores changes
+// of subresources such as status and scale.
 func ChangedAt(o metav1.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, f := range o.GetManagedFields() {

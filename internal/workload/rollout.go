@@ -142,7 +142,8 @@ func (r *rollout) restarted() bool {
 	return err == nil && lastErr == nil && !last.Before(wanted)
 }
 
-// rolloutKept lists the fields of a Rollout's spec and status that type rollout reads.
+// rolloutKept maps the parts "spec" and "status" of a Rollout to the fields that the type rollout
+// reads.
 var rolloutKept = map[string][]string{
 	"spec":   {"replicas", "paused", "restartAt", "selector"},
 	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "abort", "message", "restartedAt"},

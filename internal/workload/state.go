@@ -41,7 +41,7 @@ type State struct {
 	// podconfig.Parse decodes.
 	Config string
 
-	// Selector selects the workload's pods.
+	// Selector is the label selector of the workload's pods.
 	Selector *metav1.LabelSelector
 	// Rollout is the progress of rolling out the latest pod template or the latest restart.
 	Rollout Progress

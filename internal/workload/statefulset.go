@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// StatefulSet is the adapter for StatefulSets.
+// StatefulSet is the adapter for the kind StatefulSet of the API group apps.
 var StatefulSet = &Kind{
 	GroupVersionKind: apps("StatefulSet"),
 	Resource:         "statefulsets",

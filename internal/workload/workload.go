@@ -86,8 +86,8 @@ func (k *Kind) Ref(name string) tidekeeperv1.TargetRef {
 	return ref
 }
 
-// typed adapts a function of a concrete object type to any Object. The result returns an error for
-// an object of another type.
+// typed converts a function on a concrete object type into a function on any [Object]. The new
+// function returns an error for an object of another type.
 func typed[T Object](f func(T)) func(Object) error {
 	return func(o Object) error {
 		t, ok := o.(T)
@@ -99,7 +99,7 @@ func typed[T Object](f func(T)) func(Object) error {
 	}
 }
 
-// state adapts a function of a concrete object type to a [Kind.State] function.
+// state converts a function on a concrete object type into a function for [Kind.State].
 func state[T Object](f func(T) *State) func(Object) (*State, error) {
 	return func(o Object) (s *State, err error) {
 		err = typed(func(t T) { s = f(t) })(o)

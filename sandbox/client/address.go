@@ -15,7 +15,7 @@ var loopback = [4]byte{127, 0, 0, 1}
 
 // FreeAddress returns a loopback address with a free port for a server that sets SO_REUSEADDR, as
 // Go's servers do. The port stays reserved until release is called. Without the reservation, the
-// kernel could give the same port to another caller or to an outgoing connection.
+// kernel could assign the same port to another caller or to an outgoing connection.
 func FreeAddress() (address string, release func() error, err error) {
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -30,7 +30,7 @@ func FreeAddress() (address string, release func() error, err error) {
 	return netip.AddrPortFrom(netip.AddrFrom4(loopback), port).String(), release, nil
 }
 
-// bind binds the socket to a free port without listening on it. The kernel then gives this port
+// bind binds the socket to a free port without listening on it. The kernel then assigns this port
 // only to processes that request it by number.
 func bind(socket int) (port uint16, err error) {
 	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {

@@ -25,7 +25,7 @@ const (
 	// SourceVariable names the root of a checkout of the sandbox module from which the program is
 	// built. If it is unset, the module is downloaded.
 	SourceVariable = "SANDBOX_SOURCE"
-	// BuildVariable set to "no" disables the build.
+	// BuildVariable disables the build if its value is "no".
 	BuildVariable = "SANDBOX_BUILD"
 )
 
@@ -144,7 +144,8 @@ func (b builder) require(ctx context.Context, folder string) error {
 	return nil
 }
 
-// linkFlags returns the linker flags that set the programs' versions, as in the Makefile.
+// linkFlags returns the linker flags that set the Kubernetes version which the programs report, as
+// in the Makefile.
 func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	out, err := b.run(ctx, folder, "list", "-mod=mod", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
@@ -168,7 +169,8 @@ func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = folder
-	// Clear the calling test's GOFLAGS and workspace, which are meant for its own module.
+	// Clear GOFLAGS and disable the Go workspace, because both are meant for the module of the
+	// calling test.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	var said bytes.Buffer
 	command.Stderr = &said
@@ -183,7 +185,8 @@ func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte
 	return out, err
 }
 
-// lock waits until no other process builds in dir, and blocks other builds until unlock is called.
+// lock waits until no other process builds in the given directory, and blocks other builds until
+// unlock is called.
 func lock(dir string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

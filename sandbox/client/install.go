@@ -111,7 +111,7 @@ func (in installer) awaitServed(ctx context.Context, definition object) error {
 	return nil
 }
 
-// read returns the objects that i lists directly or in files.
+// read returns the objects that the given Install lists directly or in files.
 func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	var all []object
 	for _, path := range i.Paths {

@@ -17,8 +17,7 @@ type Options struct {
 	// the checkout at $SANDBOX_SOURCE or, if that is unset, from the sandbox module with the same
 	// version as this module. The first build takes minutes; SANDBOX_BUILD=no disables it.
 	Binary string
-	// Dir is the data directory. The default is a new temporary directory, which
-	// Down removes.
+	// Dir is the data directory. The default is a new temporary directory, which Down removes.
 	Dir string
 	// Fresh removes the state of earlier runs from Dir.
 	Fresh bool

@@ -71,7 +71,7 @@ func (p *Process) Running() bool {
 }
 
 // Context returns a context that is also canceled when the process exits. The cause is then an
-// error with the exit code and the output.
+// error with the exit code and the output of the process.
 func (p *Process) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

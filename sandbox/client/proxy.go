@@ -150,8 +150,8 @@ func (p *Proxy) ClearRules(ctx context.Context) error {
 	return p.call(ctx, http.MethodDelete, "/rules", "", nil)
 }
 
-// Freeze holds the events of all watches that match, for instance "match: {resources: [nodes]}", or
-// of all watches if match is empty.
+// Freeze holds the events of all watches that satisfy the given match, YAML such as "match:
+// {resources: [nodes]}". If it is empty, Freeze holds the events of all watches.
 func (p *Proxy) Freeze(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/freeze", match, nil)
 }
@@ -161,7 +161,8 @@ func (p *Proxy) Thaw(ctx context.Context) error {
 	return p.call(ctx, http.MethodPost, "/thaw", "", nil)
 }
 
-// Cut terminates the watches that match, or all watches if match is empty.
+// Cut terminates the watches that satisfy the given match, YAML such as "match: {resources:
+// [nodes]}", or all watches if it is empty.
 func (p *Proxy) Cut(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/cut", match, nil)
 }

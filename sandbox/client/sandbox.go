@@ -67,8 +67,8 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// install applies the objects that i lists to a new sandbox, and redirects their webhooks if
-// LocalWebhooks is set.
+// install applies the objects that the given Install lists to a new sandbox. It redirects their
+// webhooks to this process if LocalWebhooks is set.
 func (s *Sandbox) install(ctx context.Context, i Install) error {
 	in := installer{kubectl: s.Kubectl}
 	objects, err := in.read(ctx, i)
@@ -86,8 +86,8 @@ func (s *Sandbox) install(ctx context.Context, i Install) error {
 	return in.install(ctx, objects)
 }
 
-// Attach returns the sandbox that runs in the given directory. That sandbox keeps running after
-// this process exits, unless Down is called.
+// Attach returns the sandbox that runs in the data directory of the options. That sandbox keeps
+// running after this process exits, unless Down is called.
 func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	binary, err := o.binary(ctx)
 	if err != nil {
@@ -159,7 +159,8 @@ func (s *Sandbox) Run(ctx context.Context, args ...string) (string, error) {
 	return run(s.Command(ctx, args...))
 }
 
-// Kubectl runs kubectl as the administrator, like [Sandbox.Run].
+// Kubectl runs kubectl as the administrator with the given standard input, and returns its standard
+// output. If kubectl fails, the error contains its standard error.
 func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	command := s.Command(ctx, append([]string{"kubectl"}, args...)...)
 	command.Stdin = strings.NewReader(stdin)

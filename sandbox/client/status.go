@@ -13,10 +13,11 @@ type Status struct {
 	PID int `json:"pid"`
 	// APIServer is the URL of the API server.
 	APIServer string `json:"apiServer"`
-	// RSSBytes is the total resident memory of the sandbox's processes.
+	// RSSBytes is the total resident memory of the sandbox's processes, in bytes.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
-	// Times holds the durations of the startup steps.
+	// Times holds the durations from the start of the sandbox until the API server is ready, and
+	// until the entire sandbox is ready.
 	Times struct {
 		APIServerReady Duration `json:"apiServerReady"`
 		Ready          Duration `json:"ready"`

@@ -12,9 +12,9 @@ import (
 // interval is the time between two checks of a condition.
 const interval = 50 * time.Millisecond
 
-// Wait calls check until it returns nil. If the context is done or the timeout passes first, Wait
-// returns an error that contains the given condition, a description of the expected state, and the
-// last error from check.
+// Wait calls the function "check" until it returns nil. If the context is done or the timeout
+// passes first, Wait returns an error that contains the given condition, a description of the
+// expected state, and the last error from check.
 func Wait(ctx context.Context, timeout time.Duration, condition string, check func() error) error {
 	deadline := time.Now().Add(timeout)
 	for {

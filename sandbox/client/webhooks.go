@@ -22,7 +22,7 @@ import (
 )
 
 // Webhooks holds the address at which a sandbox's API server calls the webhooks of this process,
-// and the serving certificate that it trusts. The fields match webhook.Options of
+// and the serving certificate that the API server trusts. The fields match webhook.Options of
 // controller-runtime.
 type Webhooks struct {
 	// Host and Port are the listen address. The port stays reserved until the sandbox stops.

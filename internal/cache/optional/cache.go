@@ -110,7 +110,7 @@ func (c *Cache) watchFailed(ctx context.Context, r *toolscache.Reflector, err er
 	c.changed()
 }
 
-// changed wakes up follow, which then sends discovery requests for all optional kinds.
+// changed makes [Cache.follow] send discovery requests for all optional kinds.
 func (c *Cache) changed() {
 	select {
 	case c.wake <- struct{}{}:

@@ -45,7 +45,7 @@ func newCRDs(cfg *rest.Config, names []string) (*crds, error) {
 	return &crds{client: client, names: names}, nil
 }
 
-// watch calls changed after each change of a CRD, until the context ends. It also calls changed
+// watch calls `changed` after each change of a CRD, until the context ends. It also calls `changed`
 // after each failed attempt to watch, so that kinds are detected without the right to watch CRDs;
 // after the first few failures, the attempts are at least half a minute apart.
 func (c *crds) watch(ctx context.Context, changed func()) {
@@ -78,9 +78,9 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 // requests are repeated because the API server does not serve a new kind immediately.
 var rechecks = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
-// follow calls check until the context ends: immediately, after each wake-up, and then after each
-// delay in rechecks. While check fails, it is retried every retryInterval. If the given interval is
-// not 0, follow also calls check at that interval, for callers without wake-ups.
+// follow calls `check` until the context ends: immediately, after each wake-up, and then after each
+// delay in rechecks. While `check` returns false, it is retried every retryInterval. If the given
+// interval is not 0, follow also calls `check` at that interval, for callers without wake-ups.
 func follow(ctx context.Context, wake <-chan struct{}, interval time.Duration, check func(context.Context) bool) {
 	var pending []time.Duration
 	for {

@@ -138,8 +138,8 @@ func (k *kind) AddIndexers(toolscache.Indexers) error {
 // HasSynced implements [cache.Informer].
 func (k *kind) HasSynced() bool {
 	r := k.current()
-	// The channel synced is checked as well: settled is closed shortly after synced, and handlers
-	// may already have received the objects by then.
+	// The channel synced is checked as well: it is closed shortly before settled, and in between,
+	// handlers may already have received objects.
 	return isClosed(k.checked) && (r == nil || isClosed(r.synced) || isClosed(r.settled))
 }
 

@@ -35,8 +35,8 @@ type KeptPodFields struct {
 	// than type, status and time.
 	Conditions []corev1.PodConditionType
 	// Facts, if not nil, hashes the [drain.Facts] of each pod, which the cache then keeps. Ready
-	// must then report whether a pod is Ready, given its last kept condition, or nil if there is
-	// none.
+	// must then be set: it reports whether a pod is Ready, given the pod's last kept condition, or
+	// nil for a pod without conditions.
 	Facts *drain.Hasher
 	Ready func(*corev1.PodCondition) bool
 }
@@ -45,8 +45,8 @@ type KeptPodFields struct {
 type recordMaker struct {
 	*encoder
 	KeptPodFields
-	// kept is the mask of the fields in KeptPodFields. key is the mask of the fields that belong to
-	// the shared part of a record.
+	// kept is the mask of the fields in KeptPodFields and, if facts are kept, in factFields. key is
+	// the mask of the fields that belong to the shared part of a record.
 	kept, key *wire.Mask
 	// toRecord applies the transform to a decoded pod and returns its record.
 	toRecord func(runtime.Object) (runtime.Object, error)

@@ -53,9 +53,9 @@ func ifKept(set setter) setter {
 	}
 }
 
-// factsOf returns the facts about the pod that was just read, whose shared part is given. They are
-// zero if the cache keeps no facts. It returns false if the pod must be decoded completely to
-// determine them.
+// factsOf returns the facts about the pod that the scan has just read. c is the pod's shared part.
+// The facts are zero if the cache keeps no facts. factsOf returns false if the pod must be decoded
+// completely to determine its facts.
 func (d *podDecoder) factsOf(c *common) (drain.Facts, bool) {
 	of := d.scan.facts
 	if of == nil {
@@ -96,7 +96,7 @@ func (w *Workloads) Facts() *drain.Hasher {
 
 // EachNode calls `do` with the name and the cached pods of each node that has pods and for which
 // `on` returns true. `do` must not retain the list. If the cache keeps no facts about pods,
-// EachNode calls nothing.
+// EachNode does not call `do`.
 func (w *Workloads) EachNode(on func(node string) bool, do func(node string, running []drain.CachedPod)) error {
 	for _, i := range w.all() {
 		switch {

@@ -140,7 +140,8 @@ func (i *informer) convertBy(transform cache.TransformFunc) {
 		}
 		r, err := i.encoder.record(pod)
 		if err == nil && i.decoding != nil && i.decoding.Facts != nil {
-			// The transform drops these fields, so the facts are read from the original pod.
+			// The transform drops the fields in factFields, so the facts are read from the original
+			// pod.
 			r.facts = i.encoder.share(r.common, i.decoding.Facts.Facts(object.(*corev1.Pod)))
 		}
 		return r, err

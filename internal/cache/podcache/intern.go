@@ -16,8 +16,8 @@ type internTable[K comparable, V any] struct {
 	values map[K]weak.Pointer[V]
 }
 
-// intern returns the value of the given key. It calls build if no value is referenced. Callers must
-// not modify the value.
+// intern returns the value of the given key. If the key has no value that is still referenced,
+// intern calls `build` to create the value. Callers must not modify the value.
 func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	return value
 }
 
-// get returns the value of the given key, or nil if no value is referenced.
+// get returns the value of the given key, or nil if the key has no value that is still referenced.
 func (t *internTable[K, V]) get(key K) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()

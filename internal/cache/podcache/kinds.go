@@ -9,18 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kind identifies pods with equal constraints, requests and owner. Pods that are being deleted are of a
-// kind of their own.
+// kind identifies pods with the same namespace and the same shared part of their records, such as
+// constraints, requests and owner. Pods that are being deleted are of a separate kind.
 type kind struct {
 	*common
 	namespace unique.Handle[string]
 	deleted   bool
 }
 
-// EachKind calls `do` for each node and each kind of the pods on it, with a pod of that kind and the
-// number of such pods. Pods of a kind differ only in name, node, times and their last condition. A
-// single Pod is built for each kind, as a list of the Pods of a large cluster takes hundreds of
-// megabytes. `do` gets the same Pod for each node.
+// EachKind calls `do` for each node and each kind of the pods on that node, with an example Pod of
+// the kind and the number of such pods. Pods of a kind differ only in name, node, times and their
+// last condition. A single Pod is built for each kind, because a list of all Pods of a large
+// cluster takes hundreds of megabytes. The same Pod is therefore passed for every node that has
+// pods of the kind.
 func (w *Workloads) EachKind(do func(node string, example *corev1.Pod, count int)) error {
 	if !w.Watched() {
 		return errNotSynced

@@ -18,15 +18,15 @@ import (
 
 // scan reads three groups of fields from a pod's protobuf: the fields in which the pods of a
 // workload differ, the fields from which the startup summary is computed, and the fields of the
-// pod's [drain.Facts]. A scan is reused for
-// successive pods; only its strings remain valid after the next pod is read.
+// pod's [drain.Facts]. A scan is reused for successive pods; only its strings remain valid after
+// the next pod is read.
 type scan struct {
-	// name, uid and version refer to the encoded pod.
+	// name, uid and version are slices of the encoded pod.
 	name, uid, version []byte
 	namespace          string
 	created            metav1.Time
 	deleted            *metav1.Time
-	// pod contains only the fields that the function Summary reads.
+	// pod contains only the fields that [KeptPodFields.Summary] reads.
 	pod corev1.Pod
 	// The fields below hold values to which pod points.
 	started     metav1.Time
@@ -55,7 +55,7 @@ var ownFields = []string{
 // errUnusual is the error for a pod for which a scan and a decoder would give different results.
 var errUnusual = errors.New("not a usual pod")
 
-// of reads an encoded pod. After an error, the pod must be decoded instead.
+// of reads an encoded pod into s. After an error, the pod must be decoded completely instead.
 func (s *scan) of(pod []byte) error {
 	*s = scan{
 		running: s.running[:0], terminated: s.terminated[:0], annotations: s.annotations, strings: s.strings, facts: s.facts,
@@ -159,7 +159,7 @@ func moment(of func(*scan) *metav1.Time) setter {
 	return func(s *scan, value []byte) error { return of(s).Unmarshal(value) }
 }
 
-// first returns a setter that calls do, then set.
+// first returns a setter that calls `do` and then, unless `do` fails, calls `set`.
 func first(do func(*scan) error, set setter) setter {
 	return func(s *scan, value []byte) error {
 		if err := do(s); err != nil {

@@ -49,8 +49,8 @@ type source struct {
 	// verifier compares each object with the object that client-go decodes. If it is nil, nothing
 	// is compared.
 	verifier *verifier
-	// gaveUp is true after the API server has responded in another encoding. client-go then handles
-	// all later requests.
+	// gaveUp is true after the API server has responded in an encoding other than the expected
+	// protobuf. client-go then handles all later requests.
 	gaveUp    atomic.Bool
 	fallbacks prometheus.Counter
 }

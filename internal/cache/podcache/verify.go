@@ -45,7 +45,8 @@ type verifier struct {
 	facts                 *drain.Hasher
 	verified, differences prometheus.Counter
 	clock                 clock.PassiveClock
-	// logs limits the rate of log messages, because a wrong mask makes every object differ.
+	// logs limits the rate of log messages, because an error in the mask of kept fields makes every
+	// object differ.
 	logs *rate.Limiter
 }
 
@@ -75,7 +76,7 @@ func (v *verifier) clone(frame []byte) []byte {
 	return bytes.Clone(frame)
 }
 
-// page compares the objects in read with the objects that client-go decodes from the page, and
+// page compares the objects in `read` with the objects that client-go decodes from the page, and
 // replaces the objects that differ. If client-go finds a different number of objects,
 // resourceVersion or continue token, page returns wire.ErrNotUnderstood, so that client-go handles
 // all later requests.
@@ -121,8 +122,8 @@ func (v *verifier) event(ctx context.Context, frame []byte, read watch.Event) (w
 	return read, err
 }
 
-// object compares two objects after the transform: read is from the source, whole from client-go.
-// If they differ, it returns client-go's object.
+// object compares two versions of an object after the transform: the source has decoded `read`, and
+// client-go has decoded `whole`. If they differ, it returns client-go's version.
 func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runtime.Object, error) {
 	v.verified.Inc()
 	want, err := v.transform(whole.DeepCopyObject())

@@ -101,7 +101,7 @@ func (w *Workloads) OnNodes(of Workload, on func(node string) bool) ([]*corev1.P
 	return found, err
 }
 
-// each calls do with each record of a workload's pods.
+// each calls `do` with each record of a workload's pods.
 func (w *Workloads) each(of Workload, do func(*record)) error {
 	for _, i := range w.all() {
 		if !i.HasSynced() {

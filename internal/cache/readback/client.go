@@ -42,9 +42,9 @@ type Client struct {
 	reads  *prometheus.CounterVec
 }
 
-// New returns a client that reads and writes through inner. If the cache of inner does not show a
-// write within maxWait, the client reads the object from live, which must not be cached. The
-// credentials of live need only the right to list the object's kind.
+// New returns a client that reads and writes through `inner`. If the cache of `inner` does not show
+// a write within maxWait, the client reads the object from `live`, which must not be cached. The
+// credentials of `live` need only the right to list the object's kind.
 func New(inner client.Client, live client.Reader, registry prometheus.Registerer) (*Client, error) {
 	c := &Client{Client: inner, live: live, writes: newWrites(clock.RealClock{}), clock: clock.RealClock{}, reads: newReads()}
 	if err := registry.Register(c.reads); err != nil {

@@ -35,8 +35,8 @@ type write struct {
 	created bool
 	// gone is true if the write deleted the object or removed its last finalizer.
 	gone bool
-	// late is true if the cache did not show the write within maxWait. Later reads do not wait for
-	// it again.
+	// late is true if the cache did not show the write within maxWait. Later reads of the object
+	// then do not wait for the cache again.
 	late bool
 	at   time.Time
 }

@@ -38,7 +38,8 @@ type one[V any] struct {
 }
 
 // Get returns the result of the key's last read if that read began at notBefore or later, and less
-// than [For] ago. Otherwise it calls read. An error is returned only to concurrent callers.
+// than [For] ago. Otherwise it calls `read`. If a read fails, only the callers that wait for this
+// read get its error; the next Get reads again.
 func (s *Reads[K, V]) Get(ctx context.Context, key K, now, notBefore time.Time, read func(context.Context) (V, error)) (V, error) {
 	last, isNew := s.begin(key, now, notBefore)
 	if isNew {

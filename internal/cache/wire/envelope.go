@@ -181,10 +181,10 @@ type page struct {
 	Buffer
 }
 
-// ReadPage reads a list of the given kind from a response body. It calls begin with the list's
-// metadata, which an API server sends first, and item with the bytes of each object, which are
-// valid until the next call of item. It returns ErrNotUnderstood if the body is not a list of this
-// kind, and otherwise the first error of the body, begin or item.
+// ReadPage reads a list of the given kind from a response body. It calls `begin` with the list's
+// metadata, which an API server sends first, and `item` with the bytes of each object, which are
+// valid until the next call of `item`. It returns ErrNotUnderstood if the body is not a list of
+// this kind, and otherwise the first error of the body, `begin` or `item`.
 func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
 	p := &page{body: bufio.NewReaderSize(body, 32<<10)}
 	start, err := p.body.Peek(len(Prefix))

@@ -103,8 +103,8 @@ func FieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	return 0, nil, fmt.Errorf("%s has no field %s", of, name)
 }
 
-// Prune removes the fields that m does not keep from message, and returns the result. It works in
-// place: after an error, message must not be used. Prune does not check field values; the decoder
+// Prune removes the fields that m does not keep from `message`, and returns the result. It works in
+// place: after an error, `message` must not be used. Prune does not check field values; the decoder
 // does that.
 func (m *Mask) Prune(message []byte) ([]byte, error) {
 	n, err := m.move(message, 0, 0, len(message))
@@ -174,8 +174,8 @@ func (f *maskField) hasKeyOf(entry []byte) bool {
 	return false
 }
 
-// Field describes an encoded field of a message: its number, wire type and total size in bytes. Its
-// value begins body bytes after its start.
+// Field describes an encoded field of a message: its number, wire type and total size in bytes. The
+// field's value begins `body` bytes after the start of the field.
 type Field struct {
 	Number     protowire.Number
 	Kind       protowire.Type

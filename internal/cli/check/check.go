@@ -32,7 +32,7 @@ const (
 	unknown = "unknown"
 )
 
-// none is the message about a kind without objects.
+// none is the message of the check of a kind if the cluster contains no objects of the kind.
 const none = "there are none"
 
 const nodeMaintenance = "NodeMaintenance"
@@ -146,8 +146,9 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	return append(results, rights), nil
 }
 
-// carriedOut returns the result of the check of NodeMaintenances. It fails if NodeMaintenances
-// exist but the leader does not run their controller, which is off by default.
+// carriedOut returns the final result of the check of NodeMaintenances. The check fails if
+// NodeMaintenances exist but the leader does not run the NodeMaintenance controller, which is off
+// by default.
 func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 	exist := unobserved.Count+unobserved.Recent > 0 || r.Result == ok && r.Message != none
 	if exist && m.NotRunning(maintenance.ControllerName) {
@@ -156,9 +157,9 @@ func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 	return r
 }
 
-// kinds checks that the cluster serves the kinds that were added in later versions. The preceding
-// checks have already listed NodePools and ScheduledRestarts. maintained is true if the cluster
-// serves NodeMaintenance.
+// kinds checks that the cluster serves the kinds Freeze and NodeMaintenance, which were added after
+// NodePool and ScheduledRestart. Other checks already list the latter two. maintained is true if
+// NodeMaintenances can be listed.
 func (o *options) kinds(ctx context.Context, c client.Client) (r result, maintained bool, err error) {
 	served, unserved, unread := []string{"NodePool", "ScheduledRestart"}, []string{}, []string{}
 	for _, kind := range []struct {
@@ -212,7 +213,8 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 	return here, nil
 }
 
-// observedIn checks the objects in one namespace, or in all namespaces if namespace is "".
+// observedIn checks that the manager has observed all objects of a kind in a namespace, or in all
+// namespaces if namespace is "".
 func (o *options) observedIn(ctx context.Context, c client.Client, namespace string, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	count := 0
 	err := cmdutil.EachPage(ctx, c, empty, func(page client.ObjectList) {
@@ -282,8 +284,8 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	return r, m, nil
 }
 
-// rights checks the user's permissions. A missing permission is no failure, because not every user
-// needs every permission.
+// rights checks the user's permissions. A missing permission is a warning, not a failure, because
+// not every user needs every permission.
 func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	r := result{Check: "your rights", Result: ok, Message: "you may use every command"}
 	var denied []string
@@ -319,7 +321,8 @@ func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	return r, nil
 }
 
-// colors maps each result to a severity, which determines the color.
+// colors maps each result of a check to a severity, which determines the color of the result in the
+// table.
 var colors = map[string]view.Severity{ok: view.Good, failed: view.Bad, warning: view.Warning, unknown: view.Warning}
 
 func table(results []result) *term.Table {

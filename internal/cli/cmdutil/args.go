@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArguments rejects any arguments, which are probably misspelt subcommands.
+// NoArguments rejects all arguments of a command that accepts none. The error treats the argument
+// as a misspelled subcommand.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -29,8 +30,8 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", name, cmd.CommandPath(), hint)
 }
 
-// Similar returns the subcommand whose name is most similar to the given name, or "" if none is
-// similar.
+// Similar returns the name of the subcommand that is most similar to the given name, or "" if there
+// is no similar subcommand.
 func Similar(cmd *cobra.Command, name string) string {
 	for _, sub := range cmd.Commands() {
 		if slices.Contains(sub.SuggestFor, name) {
@@ -44,7 +45,7 @@ func Similar(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// OneName rejects command lines with other than one argument, the name of an object.
+// OneName rejects command lines that do not have exactly one argument, the name of an object.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s requires exactly one NAME, got %d: see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
@@ -52,7 +53,7 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// SomeNames rejects command lines without arguments, the names of objects.
+// SomeNames rejects command lines without arguments. The arguments are the names of objects.
 func SomeNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s requires at least one NAME: see %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -60,7 +61,7 @@ func SomeNames(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Kind lists the names by which the command line refers to a kind of objects.
+// Kind lists the names by which users refer to a kind of objects on the command line.
 type Kind struct {
 	Name  string
 	Group string
@@ -69,7 +70,8 @@ type Kind struct {
 	Resources []string
 }
 
-// Find parses an argument of the form NAME or TYPE/NAME. ok is false if TYPE is not this kind.
+// Find parses an argument of the form NAME or TYPE/NAME, and returns NAME. ok is false if TYPE is
+// not this kind or NAME is missing.
 func (k Kind) Find(arg string) (name string, ok bool) {
 	resource, name, slash := strings.Cut(arg, "/")
 	if !slash {
@@ -95,8 +97,8 @@ func (k Kind) Names(args []string) ([]string, error) {
 	return names, nil
 }
 
-// MissingName returns the not-found error of an object. If the object's name resembles a subcommand
-// of cmd, the message suggests the subcommand. cmd may be nil.
+// MissingName returns err, or a better error if err says that the object does not exist and its
+// name resembles a subcommand of cmd: that error suggests the subcommand. cmd may be nil.
 func MissingName(cmd *cobra.Command, name string, err error) error {
 	var failure *CodedError
 	if cmd != nil && errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {

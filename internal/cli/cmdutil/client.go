@@ -31,7 +31,7 @@ import (
 // FieldManager is the field manager name of all writes by the plugin.
 const FieldManager = "kubectl-tide"
 
-// Scheme contains the API kinds that the plugin reads and writes.
+// Scheme contains the API kinds that the plugin reads and writes as typed objects.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -101,7 +101,7 @@ func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 }
 
 // FromCache is a list option that makes the API server serve an unpaginated list from its watch
-// cache. It suits lists of many nodes and pods, where slightly stale objects do no harm.
+// cache. Use it for lists of many nodes and pods if slightly stale objects are acceptable.
 func FromCache() client.ListOption {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 }
@@ -110,7 +110,8 @@ func FromCache() client.ListOption {
 // nodes, it lists all pods of the cluster in one request.
 const fewNodes = 8
 
-// notTerminated selects the non-terminated pods. Terminated pods no longer occupy their requests.
+// notTerminated selects the pods that have not terminated. Terminated pods no longer use node
+// capacity.
 var notTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
 
 // PodsOf returns the pods on the given nodes. The result may include pods on other nodes.

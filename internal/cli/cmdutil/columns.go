@@ -16,7 +16,7 @@ import (
 )
 
 // customColumns is the prefix of kubectl's output format custom-columns=HEADER:.path,…. The library
-// that the plugin uses for output formats does not include it.
+// that the plugin uses for output formats does not support this format.
 const customColumns = "custom-columns="
 
 // columnPrinter prints a table row for each object, with a column for each JSONPath.
@@ -78,7 +78,8 @@ func (p *columnPrinter) PrintObj(list runtime.Object, out io.Writer) error {
 	return table.WriteTo(out, term.Screen{})
 }
 
-// valuesAt evaluates a JSONPath on an object and returns the values found.
+// valuesAt evaluates a JSONPath on an object, and returns the values at the path. It omits null
+// values.
 func valuesAt(o runtime.Object, path *jsonpath.JSONPath) ([]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

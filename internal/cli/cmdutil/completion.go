@@ -20,8 +20,8 @@ import (
 // completionTimeout limits the duration of a shell completion.
 const completionTimeout = 3 * time.Second
 
-// CompleteOne returns a completion function for a single argument, the name of an object in the
-// list.
+// CompleteOne returns a completion function for a command with a single argument, the name of an
+// object. list returns an empty list of the object's kind.
 func (k *Kubeconfig) CompleteOne(list func() client.ObjectList) cobra.CompletionFunc {
 	complete := k.CompleteNames(list)
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -33,7 +33,8 @@ func (k *Kubeconfig) CompleteOne(list func() client.ObjectList) cobra.Completion
 }
 
 // CompleteNames returns a completion function for any number of object names, without duplicates.
-// It ignores errors, because an error message would disturb the user who is still typing.
+// list returns an empty list of the objects' kind. The function ignores errors, because an error
+// message would disturb the user who is still typing.
 func (k *Kubeconfig) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		names, _ := k.names(cmd.Context(), list())
@@ -57,8 +58,8 @@ func (k *Kubeconfig) completeContexts(_ *cobra.Command, _ []string, toComplete s
 	return nextContexts(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// names returns the completions for the names of the objects. Each completion has a description
-// after a tab.
+// names lists the objects of the kind of the given empty list, and returns their names as
+// completions. A completion may have a description after a tab.
 func (k *Kubeconfig) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
 	c, err := k.Client()
 	if err != nil {
@@ -102,7 +103,7 @@ func namesOf(objects client.ObjectList) []string {
 			names = append(names, objects.Items[i].Name)
 		}
 	case *corev1.NodeList:
-		// Only drained nodes are completed, for the command that ends their maintenance.
+		// Complete only drained nodes, for the command that ends the maintenance of drained nodes.
 		for i := range objects.Items {
 			if of, drained := objects.Items[i].Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation]; drained {
 				names = append(names, objects.Items[i].Name+"\tdrained for "+of)

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Console holds the input and output streams of the plugin.
+// Console holds the output streams of the plugin, and the properties of the terminal.
 type Console struct {
 	Out, ErrOut io.Writer
 	Screen      term.Screen
@@ -23,8 +23,8 @@ type Console struct {
 // come from the cluster.
 func (c *Console) Note(text string) { fmt.Fprintln(c.ErrOut, term.Printable(term.OneLine(text))) }
 
-// NothingFound prints to stderr that a list is empty. what is the plural name of the listed
-// objects.
+// NothingFound prints to stderr that a list is empty. `what` is the plural name of the listed
+// objects. namespace is "" if the list covers all namespaces.
 func (c *Console) NothingFound(what, namespace string, filtered bool) {
 	where := ""
 	if namespace != "" {
@@ -39,7 +39,7 @@ func (c *Console) NothingFound(what, namespace string, filtered bool) {
 // Write prints a table to stdout.
 func (c *Console) Write(t *term.Table) error { return t.WriteTo(c.Out, c.Screen) }
 
-// Fail prints an error as a single line and returns the exit code of the process.
+// Fail prints an error to stderr as a single line, and returns the exit code of the process.
 func (c *Console) Fail(ctx context.Context, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return ExitInterrupted

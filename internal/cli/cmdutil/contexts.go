@@ -20,14 +20,15 @@ import (
 
 const (
 	flagContexts = "contexts"
-	// longestAnswer is the maximum length of a cluster's error message.
+	// longestAnswer is the maximum length, in bytes, of the error message for a cluster that could
+	// not be read.
 	longestAnswer = 300
 	// mostContexts is the maximum number of contexts listed in an error message.
 	mostContexts = 20
 )
 
-// ofOneCluster lists the connection flags that apply to a single cluster. They are rejected with
-// --contexts, which would send a token or certificate to several clusters.
+// ofOneCluster lists the connection flags that apply to a single cluster. They are rejected in
+// combination with --contexts, because a token or certificate would be sent to several clusters.
 var ofOneCluster = []string{
 	"context", "cluster", "user", "server", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name",
 }
@@ -47,8 +48,8 @@ func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
 // Given reports whether --contexts was set.
 func (c *Contexts) Given() bool { return len(c.Names) > 0 }
 
-// Complete returns an error if the kubeconfig lacks one of the contexts, or if --contexts is
-// combined with a flag that applies to a single cluster.
+// Complete validates the flag --contexts. It returns an error if the kubeconfig lacks one of the
+// contexts, or if the user combined --contexts with a flag that applies to a single cluster.
 func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(flagContexts) {
 		return nil
@@ -68,7 +69,8 @@ func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	return checkContexts(c.Names, known)
 }
 
-// checkContexts rejects duplicate names and names that are not in known.
+// checkContexts rejects empty and duplicate context names, and names that are not in known, the
+// contexts of the kubeconfig.
 func checkContexts(names, known []string) error {
 	mistake := ""
 	switch {
@@ -101,7 +103,8 @@ func namesOfContexts(known []string) string {
 	return "the kubeconfig has " + named
 }
 
-// nextContexts returns the completions for the last name of a comma-separated list of contexts.
+// nextContexts returns the completions for the last name in toComplete, a comma-separated list of
+// contexts. It omits contexts that the list already contains.
 func nextContexts(known []string, toComplete string) []string {
 	before := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	written := strings.Split(before, ",")
@@ -114,7 +117,8 @@ func nextContexts(known []string, toComplete string) []string {
 	return lists
 }
 
-// ForContext returns a copy of the environment that connects to another context's cluster.
+// ForContext returns a copy of the environment that connects to the cluster of another kubeconfig
+// context.
 func (e *Env) ForContext(name string) *Env {
 	other := *e
 	other.Kubeconfig = e.Kubeconfig.ForContext(name)
@@ -125,7 +129,7 @@ func (e *Env) ForContext(name string) *Env {
 type Answer[T any] struct {
 	Context string
 	Value   T
-	// Problem is the reason why the cluster could not be read. It is "" if Value is set.
+	// Problem is the reason why the cluster could not be read. It is "" if Value is valid.
 	Problem string
 }
 
@@ -136,9 +140,9 @@ type Problem struct {
 }
 
 // AskContexts calls ask concurrently for each context, and returns the answers in the order of the
-// contexts. Each call is limited to --request-timeout, or ten seconds by default. The notes that a
-// call prints are prefixed with its context. AskContexts itself fails only if --request-timeout is
-// invalid or ctx is done.
+// contexts. Each call is limited to --request-timeout, or ten seconds by default. Notes that a call
+// prints to stderr are prefixed with the context. AskContexts itself fails only if
+// --request-timeout is invalid or ctx is done.
 func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	within, err := e.Kubeconfig.answerWithin()
 	if err != nil {
@@ -147,7 +151,7 @@ func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func
 	return AskContextsWithin(ctx, e, within, contexts, ask)
 }
 
-// AskContextsWithin is like [AskContexts], with the given time limit for each call.
+// AskContextsWithin is like [AskContexts], but limits each call to the given duration.
 func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	type reply struct {
 		value T
@@ -196,7 +200,7 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 
 func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }
 
-// problemOf formats a cluster's error as one line.
+// problemOf formats the error of reading a cluster as a single line.
 func problemOf(err error, within time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return noAnswer(within)

@@ -8,7 +8,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// ColorOf returns the color for a severity.
+// ColorOf returns the terminal color for a severity.
 func ColorOf(s view.Severity) term.Color {
 	switch s {
 	case view.Good:

@@ -19,13 +19,13 @@ const (
 	DryRunServer DryRun = "server"
 )
 
-// AddTo adds the flag to a command.
+// AddTo adds the flag --dry-run to a command.
 func (d *DryRun) AddTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(d), "dry-run", string(DryRunNone), "none or server; with server, the API server only validates the request and changes nothing")
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(DryRunNone), string(DryRunServer)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Validate rejects unknown values.
+// Validate rejects unknown values of the flag --dry-run.
 func (d *DryRun) Validate() error {
 	if *d != DryRunNone && *d != DryRunServer {
 		return fmt.Errorf("--dry-run=%s: write none or server", *d)
@@ -33,7 +33,8 @@ func (d *DryRun) Validate() error {
 	return nil
 }
 
-// PatchOptions returns the options for each patch: the field manager and, if requested, a dry run.
+// PatchOptions returns the options for every patch request: the field manager and, if the user
+// requested it, a dry run.
 func (d *DryRun) PatchOptions() []client.PatchOption {
 	options := []client.PatchOption{client.FieldOwner(FieldManager)}
 	if *d == DryRunServer {
@@ -42,7 +43,8 @@ func (d *DryRun) PatchOptions() []client.PatchOption {
 	return options
 }
 
-// Suffix returns the phrase that marks the output of a dry run, as in kubectl. It is "" otherwise.
+// Suffix returns the phrase that marks the output of a dry run, as in kubectl. It is "" without a
+// dry run.
 func (d *DryRun) Suffix() string {
 	if *d == DryRunServer {
 		return " (server dry run)"

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Duration is a flag value for durations. It accepts Go's units, and days and weeks.
+// Duration is a flag value for durations. It accepts the units of [time.ParseDuration], and also d
+// (days) and w (weeks).
 type Duration struct {
 	time.Duration
 	// Max is the maximum duration; 0 means a hundred years.
@@ -42,7 +43,7 @@ func (d *Duration) Set(text string) error {
 		if number, ok := strings.CutSuffix(text, unit); ok {
 			var n float64
 			n, err = strconv.ParseFloat(number, 64)
-			// Bound the number before the conversion, which would otherwise overflow.
+			// Bound the number before the conversion to a Duration, which could otherwise overflow.
 			length = time.Duration(min(n*days, 2*longest.Hours()/24) * float64(day))
 		}
 	}

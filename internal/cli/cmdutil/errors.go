@@ -103,8 +103,9 @@ func unreachable(request *url.Error) string {
 	return fmt.Sprintf("the cluster at %s cannot be reached: %s", server, reason)
 }
 
-// AboutKind replaces an API server's NotFound error by an error that names the kind. The kind is
-// not served, or the object does not exist. Other errors are returned unchanged.
+// AboutKind replaces an API server's NotFound error by an error that names the kind. The new error
+// states either that the cluster does not serve the kind, or that the object does not exist.
+// AboutKind returns other errors unchanged.
 func AboutKind(err error, kind, namespace, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):

@@ -25,15 +25,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Follower implements the flag -w: after the table, it prints a line whenever one of an object's
-// displayed fields changes.
+// Follower implements the flag -w of commands that print a table of objects. After the table, it
+// prints a line whenever a displayed field of an object changes.
 type Follower struct {
 	Console   Console
 	Now       func() time.Time
 	Kind      string
 	Namespace string // "" for all namespaces
-	// List contains the objects in the printed table; nil means none. Empty returns an empty list
-	// of the same kind.
+	// List contains the objects in the printed table. It is nil if the objects could not be read.
+	// Empty returns an empty list of the same kind.
 	List  client.ObjectList
 	Empty func() client.ObjectList
 	// Options selects the objects to follow.
@@ -41,14 +41,14 @@ type Follower struct {
 	// Context is the kubeconfig context of the followed cluster. It is "" unless several clusters
 	// are followed.
 	Context string
-	// Table returns a table whose only row shows the given object. Layout is the layout of the
-	// first printed table.
+	// Table returns a table whose only row shows the given object. Layout contains the column
+	// widths of the table that was printed first.
 	Table  func(o client.Object, now time.Time) *term.Table
 	Layout *term.Layout
 }
 
 // Follow prints changes until ctx is done or the user loses the permission to read the objects. It
-// resumes a watch that ended. If that is no longer possible, it lists the objects again, so that it
+// resumes a watch that ended. If a watch cannot be resumed, it lists the objects again, so that it
 // misses no change or deletion. Like kubectl's watches, it ends after --request-timeout.
 func (e *Env) Follow(ctx context.Context, f *Follower) error {
 	f.Console, f.Now = e.Console, e.Now
@@ -124,8 +124,8 @@ func exampleOf(kind string) runtime.Object {
 	return o
 }
 
-// source returns the ListerWatcher of the informer. Its first list returns the objects of the
-// printed table without a request.
+// source returns the ListerWatcher for the informer. The first list consists of the objects in the
+// printed table, so it needs no request.
 func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) cache.ListerWatcher {
 	var shown atomic.Bool
 	options := func(raw metav1.ListOptions) *client.ListOptions {
@@ -165,8 +165,8 @@ type plainListWatch struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported disables streaming lists in client-go's reflector.
 func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// changeLines prints a line for each row that changes. The informer calls its methods from a single
-// goroutine.
+// changeLines prints a line for each object whose table row changes. The informer calls the methods
+// changed and deleted from a single goroutine.
 type changeLines struct {
 	*Follower
 	began  time.Time
@@ -174,7 +174,7 @@ type changeLines struct {
 	cancel context.CancelCauseFunc
 }
 
-// remember stores the rows of the printed table for comparison.
+// remember stores the rows of the printed table, for comparison with later versions of the objects.
 func (l *changeLines) remember(list client.ObjectList) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(client.Object)
@@ -215,7 +215,7 @@ func (l *changeLines) deleted(object client.Object) {
 	l.end(err)
 }
 
-// end stops following, for example because stdout is closed.
+// end stops following the objects if err is not nil, for example because stdout is closed.
 func (l *changeLines) end(err error) {
 	if err != nil {
 		l.cancel(err)

@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// FollowContexts follows several clusters concurrently, with a follower for each context. If a
-// cluster can no longer be followed, it prints a note and continues with the others. It returns an
-// error if no cluster is left, or if writing the output fails.
+// FollowContexts prints changes of objects in several clusters concurrently, with a Follower for
+// each context. If a cluster can no longer be followed, it prints a note and continues with the
+// other clusters. It returns an error if no cluster is left, or if writing the output fails.
 func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

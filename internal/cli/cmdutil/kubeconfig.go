@@ -18,11 +18,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// answerWithin is the default time limit for reading each of several clusters. --request-timeout
-// overrides it.
+// answerWithin is the default time limit for reading each cluster if a command reads several. The
+// flag --request-timeout overrides it.
 const answerWithin = 10 * time.Second
 
-// Kubeconfig is the user's kubeconfig, with overrides from kubectl's connection flags.
+// Kubeconfig is the user's kubeconfig, with overrides from kubectl's connection flags such as
+// --context.
 type Kubeconfig struct {
 	Flags *genericclioptions.ConfigFlags
 }
@@ -40,7 +41,7 @@ func (k *Kubeconfig) Client() (client.WithWatch, error) {
 func (k *Kubeconfig) Config() (*rest.Config, error) {
 	if raw, err := k.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 &&
 		*k.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		// Otherwise, client-go would fall back to localhost:8080.
+		// Without this error, client-go would fall back to localhost:8080.
 		return nil, clientcmd.ErrEmptyConfig
 	}
 	config, err := k.Flags.ToRESTConfig()
@@ -52,7 +53,8 @@ func (k *Kubeconfig) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Namespace returns the namespace from the flags or the kubeconfig. It returns "" if all is set.
+// Namespace returns the namespace from the flags or the kubeconfig. It returns "", for all
+// namespaces, if all is true.
 func (k *Kubeconfig) Namespace(all bool) (string, error) {
 	if all {
 		return "", nil
@@ -88,8 +90,8 @@ func (k *Kubeconfig) ForContext(name string) Kubeconfig {
 	return Kubeconfig{flags}
 }
 
-// answerWithin returns the time limit for reading one of several clusters: --request-timeout, or
-// the default.
+// answerWithin returns the time limit for reading each cluster if a command reads several: the
+// value of --request-timeout, or the default.
 func (k *Kubeconfig) answerWithin() (time.Duration, error) {
 	timeout, err := clientcmd.ParseTimeout(*k.Flags.Timeout)
 	if err != nil {

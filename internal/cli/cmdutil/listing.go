@@ -21,12 +21,13 @@ import (
 // Listing implements the common flags and output of the commands that list Tidekeeper's objects.
 type Listing struct {
 	*Env
-	// Kind is the kind of the listed objects. Plural is their name in messages. Empty returns an
-	// empty list of the kind.
+	// Kind is the kind of the listed objects. Plural is the plural of the kind, for messages. Empty
+	// returns an empty list of the kind.
 	Kind, Plural string
 	Empty        func() client.ObjectList
-	// Controller is the name of the kind's controller if it is off by default. Then is the
-	// consequence if the leader does not run it. Both are "" for other kinds.
+	// Controller is the name of the kind's controller if that controller is off by default. Then
+	// describes the consequence if the leader does not run the controller. Both are "" if the
+	// kind's controller is on by default.
 	Controller, Then string
 
 	LabelSelector string
@@ -64,8 +65,8 @@ func (l *Listing) ValidateFlags() error {
 	return l.Output.ValidateContexts()
 }
 
-// Print prints the table and, with -w, a line for each later change. The given follower must
-// provide the namespace, list, options and table function for the changes.
+// Print prints the table and, with -w, a line for each later change. In changes, the caller must
+// set the fields Namespace, List, Options and Table.
 func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, unobserved view.Unobserved, changes *Follower) error {
 	layout := t.Layout(l.Console.Screen, nil)
 	if len(t.Rows) == 0 {
@@ -81,8 +82,8 @@ func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, uno
 }
 
 // NoteManagers prints a note to stderr if the status of the listed objects may be outdated, because
-// no manager leads or because the leader does not run the kind's controller. If no objects are
-// listed, a missing controller is not mentioned.
+// no manager leads or because the leader does not run the kind's controller. objects is the number
+// of listed objects. If it is 0, the note does not mention a missing controller.
 func (l *Listing) NoteManagers(ctx context.Context, e *Env, c client.Client, objects int, unobserved view.Unobserved) error {
 	m, err := ManagerIfAllowed(ctx, e, c)
 	if err != nil {
@@ -103,14 +104,15 @@ type Clusters[T, I any] struct {
 	Read  func(context.Context, *Env) (T, error)
 	Items func(T) []I
 	List  func(T) client.ObjectList
-	// Object returns the API object. Fields returns the fields to print as JSON or YAML.
+	// Object returns the API object that I contains. Fields returns the fields of I to print as
+	// JSON or YAML.
 	Object func(*I) runtime.Object
 	Fields func(*I) (map[string]any, error)
-	// Table returns the table of all objects. It is called once all clusters have answered or
-	// failed.
+	// Table returns the table of all objects. It is called after all clusters have been read or
+	// have failed.
 	Table func(answers []Answer[T], rows []Located[I], now time.Time) *term.Table
-	// Changes returns the follower for a cluster (for -w), and a function that adds the displayed
-	// data to a changed object.
+	// Changes returns the Follower that implements -w for a cluster, and a function that adds the
+	// data that the table shows to a changed object.
 	Changes func(ctx context.Context, answers []Answer[T], of Answer[T]) (*Follower, func(client.Object) I, error)
 }
 

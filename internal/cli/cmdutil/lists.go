@@ -32,8 +32,8 @@ func NewList(kind *workload.Kind) client.ObjectList {
 	return list
 }
 
-// SetKinds sets the kind of a list of our objects, and of the objects in it, which the client leaves
-// empty.
+// SetKinds sets the kind of a list of Tidekeeper's objects, and of each object in the list. The
+// client leaves these kinds empty.
 func SetKinds(list client.ObjectList, kind string) {
 	list.GetObjectKind().SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(kind + "List"))
 	_ = meta.EachListItem(list, func(o runtime.Object) error {
@@ -43,7 +43,7 @@ func SetKinds(list client.ObjectList, kind string) {
 }
 
 // Events reads the events about a cluster-scoped object. If the user is not allowed to list events,
-// known is false, and a note says that they are left out.
+// known is false, and Events prints a note that the output lacks events.
 func Events(ctx context.Context, e *Env, c client.Client, kind, name string) (events []corev1.Event, known bool, err error) {
 	list := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.name": name}

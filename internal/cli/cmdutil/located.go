@@ -21,7 +21,8 @@ type Located[T any] struct {
 	Value   T
 }
 
-// Locate returns the objects of all clusters, each with its context, in the order of the contexts.
+// Locate returns the objects of all clusters, each with the context of its cluster, in the order of
+// answers.
 func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
 	var all []Located[I]
 	for _, a := range answers {
@@ -35,7 +36,7 @@ func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
 	return all
 }
 
-// ValidateContexts rejects output formats that cannot show an object's context.
+// ValidateContexts rejects output formats that cannot show the kubeconfig context of an object.
 func (o *ObjectOutput) ValidateContexts() error {
 	if o.Format() == "name" {
 		return fmt.Errorf("-o name does not show the cluster: write json, yaml or custom-columns=CONTEXT:.context,NAME:.metadata.name")
@@ -43,7 +44,8 @@ func (o *ObjectOutput) ValidateContexts() error {
 	return nil
 }
 
-// SortLocated sorts the objects of all clusters by the path in --sort-by.
+// SortLocated sorts the objects of all clusters by the JSONPath in --sort-by. The function object
+// returns the API object of an element.
 func SortLocated[I any](o *ObjectOutput, all []Located[I], object func(*I) runtime.Object) error {
 	if o.sortBy == "" {
 		return nil
@@ -65,7 +67,7 @@ func SortLocated[I any](o *ObjectOutput, all []Located[I], object func(*I) runti
 
 // PrintLocated prints the objects of all clusters as one list in JSON or YAML. It adds the field
 // context to each object and, if some clusters could not be read, the field errors to the list. The
-// function fields returns an object's other fields.
+// function fields returns the other fields of an object.
 func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersionKind, all []Located[I], problems []Problem, fields func(*I) (map[string]any, error)) error {
 	printed := &unstructured.UnstructuredList{}
 	printed.SetUnstructuredContent(map[string]any{"metadata": map[string]any{}})
@@ -89,7 +91,7 @@ func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersio
 	return o.Print(printed, out)
 }
 
-// AddContexts inserts a first column with each row's context into a table.
+// AddContexts inserts a first column into a table, with the kubeconfig context of each row.
 func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	t.Columns = append([]term.Column{{Header: "CONTEXT", Name: true}}, t.Columns...)
 	for i := range t.Rows {
@@ -97,8 +99,8 @@ func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	}
 }
 
-// AddOthers adds a row for each cluster without rows. Its text is `nothing`, or the reason why the
-// cluster could not be read.
+// AddOthers adds a table row for each cluster without objects. The row contains the text `nothing`,
+// or the reason why the cluster could not be read.
 func AddOthers[T, I any](t *term.Table, answers []Answer[T], rows []Located[I], nothing string) {
 	for _, a := range answers {
 		if a.Problem != "" {

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Phrases for notes about a missing manager, each with a consequence.
+// Consequences of a missing manager, as phrases for a note that no manager is running.
 const (
 	ThenOutdated = "this may be out of date"
 	ThenWaits    = "nothing is started until one does"
@@ -24,7 +24,8 @@ const (
 	ThenFreeze   = "the freeze takes effect once one does"
 )
 
-// Manager returns the current leader according to the manager's leases in all namespaces.
+// Manager returns the state of the manager, according to its leader election leases in all
+// namespaces.
 func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	leases := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, leases, client.MatchingFields{metav1.ObjectNameField: lease.Name}); err != nil {
@@ -44,22 +45,23 @@ func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manage
 }
 
 // NoteManager prints a note to stderr if there is evidence that no manager is running. The note
-// states the evidence and its age, and the given consequence.
+// states the evidence, and the consequence `then`.
 func (e *Env) NoteManager(m view.Manager, unobserved view.Unobserved, then string) {
 	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
 		e.Console.Note("note: " + problem + ": " + then + ": see kubectl tide check")
 	}
 }
 
-// NoteController prints a note to stderr if the leader does not run the named controller, with the
-// given consequence.
+// NoteController prints a note to stderr if the leader does not run the named controller. `then` is
+// the consequence to state.
 func (e *Env) NoteController(m view.Manager, controller, then string) {
 	if m.NotRunning(controller) {
 		e.Console.Note("note: " + NotRunning(controller) + ": " + then)
 	}
 }
 
-// NotRunning states that the leader does not run the named controller, and how to change that.
+// NotRunning returns a message that the leader does not run the named controller, and how to enable
+// the controller.
 func NotRunning(controller string) string {
 	return fmt.Sprintf("the controller %[1]s does not run (add it to --controllers of the manager, such as --controllers=*,%[1]s)", controller)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Options holds a command's flags and arguments. Its methods are the three steps of running a
-// command, as in kubectl.
+// Options holds the flags and arguments of a command. The methods are the three steps of running
+// the command, as in kubectl.
 type Options interface {
 	// Complete parses the arguments, and sets defaults from the kubeconfig.
 	Complete(cmd *cobra.Command, args []string) error
@@ -20,7 +20,7 @@ type Options interface {
 	Run(ctx context.Context) error
 }
 
-// RunE returns a cobra run function that calls the three steps in order.
+// RunE returns a cobra run function that calls Complete, Validate and Run, until one of them fails.
 func RunE(o Options) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.Complete(cmd, args); err != nil {

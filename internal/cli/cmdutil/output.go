@@ -33,8 +33,8 @@ type ObjectOutput struct {
 	printer  printers.ResourcePrinter
 }
 
-// objectFormats lists the formats that the help of -o shows first. kubectl's template formats are
-// supported, too.
+// objectFormats lists the output formats that the help of -o shows first. kubectl's template
+// formats, such as jsonpath, are also supported.
 var objectFormats = []string{"json", "yaml", "name", wideFormat}
 
 // AddTo adds the output flags to a command.
@@ -62,7 +62,8 @@ func (o *ObjectOutput) Wide() bool { return o.Format() == wideFormat }
 // IsTable reports whether the output is a table.
 func (o *ObjectOutput) IsTable() bool { return o.printer == nil }
 
-// NeedsAll reports whether the output may depend on any of the objects' fields, as with a JSONPath.
+// NeedsAll reports whether the output may depend on object fields that the table does not show, for
+// example because of a JSONPath.
 func (o *ObjectOutput) NeedsAll() bool { return !o.IsTable() || o.sortBy != "" }
 
 // Validate rejects unknown and malformed output formats.
@@ -84,7 +85,7 @@ func (o *ObjectOutput) Validate() (err error) {
 	return nil
 }
 
-// Sort sorts a list by the path in --sort-by.
+// Sort sorts a list by the JSONPath in --sort-by.
 func (o *ObjectOutput) Sort(list runtime.Object) error {
 	if o.sortBy == "" {
 		return nil
@@ -119,7 +120,7 @@ type DataOutput struct {
 }
 
 // Shows declares the types that the command prints as JSON, by example values. Users' programs
-// depend on the JSON fields, so hack/compat compares them with earlier releases.
+// depend on the JSON fields, so hack/compat compares the types with earlier releases.
 func (o *DataOutput) Shows(values ...any) *DataOutput {
 	for _, v := range values {
 		o.shown = append(o.shown, reflect.TypeOf(v))
@@ -189,9 +190,9 @@ func (o *DataOutput) Print(out io.Writer, value any) (bool, error) {
 	return true, err
 }
 
-// PrintDetails prints the details of the named objects. As JSON or YAML, it prints a list, or the
-// details of a single object by themselves, and returns true. Otherwise it calls `show` for each
-// object, and separates the objects by an empty line.
+// PrintDetails prints the details of some objects. For -o json and -o yaml, it prints a list, or a
+// single object without a list, and returns true. Otherwise, it calls `show` for each object,
+// separates the objects by an empty line, and returns false.
 func PrintDetails[T any](o *DataOutput, out io.Writer, details []T, show func(T) error) (bool, error) {
 	var data any = details
 	if len(details) == 1 {

@@ -14,8 +14,9 @@ import (
 // PageSize is the number of objects per page of a list, as in kubectl.
 const PageSize = 500
 
-// EachPage reads a list page by page, because all objects at once may not fit into memory. If the
-// continue token expires, it reads the remaining pages at the latest resource version.
+// EachPage reads a list page by page, because all objects together may not fit into memory. It
+// calls read for each page. If the continue token expires, it reads the remaining pages at the
+// latest resource version.
 func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty func() L, read func(page L), options ...client.ListOption) error {
 	for token := ""; ; {
 		page := empty()

@@ -22,14 +22,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// clusterClient is a client that decodes only the needed fields when it lists pods.
+// clusterClient is a client that can list pods and decode only some of their fields, to save time
+// and memory.
 type clusterClient struct {
 	client.WithWatch
 	config *rest.Config
 }
 
-// podFields lists the pod fields to decode. It includes all spec fields except most fields of the
-// containers, which only need their name, ports, resources and restart policy.
+// podFields lists the pod fields that AllPods decodes. It includes all spec fields, but only the
+// name, ports, resources and restart policy of containers.
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.ownerReferences",
@@ -67,8 +68,8 @@ func NewPodFields(paths []string) (PodFields, error) {
 }
 
 // ListPods lists the pods of a namespace, or of all namespaces for "", with at least the given
-// fields. It calls keep for each pod right after decoding, so that the fields that keep drops do
-// not accumulate in memory.
+// fields. It calls keep for each pod immediately after decoding it, so that keep can drop fields
+// before they accumulate in memory.
 func ListPods(ctx context.Context, c client.Client, namespace string, options *metav1.ListOptions, fields PodFields, keep func(*corev1.Pod)) ([]*corev1.Pod, metav1.ListMeta, error) {
 	var pods []*corev1.Pod
 	if c, ok := c.(*clusterClient); ok {
@@ -97,8 +98,9 @@ func ListPods(ctx context.Context, c client.Client, namespace string, options *m
 	return pods, list.ListMeta, nil
 }
 
-// listPods lists pods, and calls each once per pod with a function that decodes the pod. If the
-// response is not the expected protobuf, the error is [wire.ErrNotUnderstood].
+// listPods lists pods, and calls the function each once per pod. The argument decode decodes the
+// given fields of the pod. If the response is not the expected protobuf, the error is
+// [wire.ErrNotUnderstood].
 func (c *clusterClient) listPods(ctx context.Context, namespace string, options *metav1.ListOptions, fields PodFields, each func(decode func(*corev1.Pod) error) error) (about metav1.ListMeta, err error) {
 	http, err := rest.HTTPClientFor(c.config)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 const restartPage = 100
 
 // longestAnnotation is the maximum number of bytes to keep of an annotation's value. All valid
-// values are shorter.
+// values of the annotations in shownAnnotations are shorter.
 const longestAnnotation = 1024
 
-// shownAnnotations lists the ScheduledRestart annotations that the manager uses.
+// shownAnnotations lists the annotations that KeepRestart keeps, because the manager uses them.
 var shownAnnotations = []string{tidekeeperv1.RestartNowAnnotation, tidekeeperv1.AppliedAnnotation}
 
 // EachRestart reads ScheduledRestarts page by page, reduces each with [KeepRestart], and passes it

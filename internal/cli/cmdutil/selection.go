@@ -37,7 +37,8 @@ func (s *Selection) Complete() (err error) {
 }
 
 // Validate returns an error unless objects are selected in a single way: by the given number of
-// names, by -l or by --all. named tells users how to name objects.
+// names, by -l or by --all. The parameter named is the part of the error that explains how to name
+// objects.
 func (s *Selection) Validate(names int, named string) error {
 	ways := min(names, 1)
 	for _, given := range []bool{s.LabelSelector != "", s.All} {
@@ -51,8 +52,8 @@ func (s *Selection) Validate(names int, named string) error {
 	return s.DryRun.Validate()
 }
 
-// Pick returns the objects with the given names, in the order of the names. If some do not exist,
-// `missing` is the first missing name.
+// Pick returns the objects with the given names, in the order of the names. If an object does not
+// exist, `missing` is its name, and Pick returns no objects.
 func Pick[T any, P interface {
 	*T
 	metav1.Object

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// sortBy sorts a list by the values at a JSONPath. It compares numbers and quantities numerically,
-// and other values as strings. Items without a value come first.
+// sortBy sorts a list of objects by the values at a JSONPath. It compares numbers and quantities
+// numerically, and other values as strings. Objects without a value at the path come first.
 func sortBy(list runtime.Object, path string) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {

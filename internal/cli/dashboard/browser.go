@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// openWithin is the time limit for the browser to open the page.
+// openWithin is the maximum time to wait until the browser has opened the page.
 const openWithin = 30 * time.Second
 
 // openers maps GOOS values to the command that opens a file in the default browser.
@@ -23,8 +23,8 @@ var openers = map[string][]string{
 }
 
 // openBrowser opens the link in a browser. Other users of the machine can read process arguments,
-// so the link must not be an argument. Instead, the browser opens a temporary file that redirects
-// to the link, and that only this user can read.
+// so the link must not be an argument. Instead, the browser opens a temporary HTML file that
+// redirects to the link and that only the current user can read.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}, note func(string)) {
 	opener := openers[runtime.GOOS]
 	if len(opener) == 0 || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {

@@ -39,16 +39,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// askWithin is the time limit for a single API request.
+// askWithin is the time limit for a page's lookup in the API server.
 const askWithin = 3 * time.Second
 
-// cluster is one of the clusters that the dashboard shows.
+// cluster is a cluster that the dashboard shows, with the connection to its API server.
 type cluster struct {
 	*cmdutil.Env
 	client client.WithWatch
 	about  dashboard.About
 	config *rest.Config
-	// keeper drops unused fields of watched objects.
+	// keeper drops the fields of watched objects that no page uses.
 	keeper keeper
 	// timeout is the value of --request-timeout, or 0.
 	timeout time.Duration
@@ -76,8 +76,8 @@ func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	return c, nil
 }
 
-// user returns the user name that the API server sees. The request also reveals connection errors
-// at startup.
+// user returns the name by which the API server knows the user. It fails if the API server is
+// unreachable, or if the namespace of -n does not exist.
 func (c *cluster) user(ctx context.Context) (string, error) {
 	if err := cmdutil.NamespaceExists(ctx, c.client, c.about.Namespace); err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func (c *cluster) user(ctx context.Context) (string, error) {
 	return userOf(ctx, c.config)
 }
 
-// userOf returns the user name that the API server sees.
+// userOf returns the name by which the API server knows the user.
 func userOf(ctx context.Context, config *rest.Config) (string, error) {
 	api, err := authenticationv1client.NewForConfig(config)
 	if err != nil {
@@ -109,7 +109,8 @@ func (c *cluster) kinds() []dashboard.Kind {
 	if namespace := c.about.Namespace; namespace != "" {
 		kinds = append(kinds, c.pods(dashboard.KindOwnPods, namespace))
 	}
-	// The installed CRDs may be older than the plugin, and lack these kinds.
+	// The kinds Freeze and NodeMaintenance are optional, because the installed CRDs may be older
+	// than the plugin.
 	for _, kind := range []dashboard.Kind{
 		c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} }),
 		c.kind("nodemaintenances", &tidekeeperv1.NodeMaintenance{}, "", func() client.ObjectList { return &tidekeeperv1.NodeMaintenanceList{} }),
@@ -129,7 +130,8 @@ func (c *cluster) kinds() []dashboard.Kind {
 	return kinds
 }
 
-// kind returns the definition of a watched kind. A non-empty namespace limits its objects.
+// kind returns the definition of a watched kind. If namespace is not empty, only the objects in
+// this namespace are watched.
 func (c *cluster) kind(name string, object runtime.Object, namespace string, list func() client.ObjectList) dashboard.Kind {
 	options := func(o metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o}
@@ -150,8 +152,8 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 	}
 }
 
-// check returns the kubectl command with which the user can check the permission to list a kind. It
-// covers all namespaces if the given namespace is "".
+// check returns the kubectl command with which the user can check the permission to list a kind. If
+// the given namespace is "", the command covers all namespaces.
 func (c *cluster) check(resource string, object runtime.Object, namespace string) string {
 	words := []string{"kubectl", "auth", "can-i", "list", resource}
 	if gvk, err := apiutil.GVKForObject(object, c.client.Scheme()); err == nil && gvk.Group != "" {
@@ -173,7 +175,8 @@ func (c *cluster) check(resource string, object runtime.Object, namespace string
 	return dashboard.Command(words)
 }
 
-// pods returns the definition of the kind Pod. A non-empty namespace limits the pods.
+// pods returns the definition of the watched kind Pod. If namespace is not empty, only the pods in
+// this namespace are watched.
 func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	return dashboard.Kind{
 		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
@@ -215,7 +218,8 @@ func (c *cluster) events(ctx context.Context, about dashboard.ObjectRef) ([]core
 }
 
 // unread explains why the objects of a kind could not be listed. If the user lacks the permission,
-// it names the command to check it. The namespace is "" for all namespaces.
+// the explanation names the command that checks the permission. The namespace is "" for all
+// namespaces.
 func (c *cluster) unread(resource string, object runtime.Object, namespace string, err error) string {
 	problem := explain(resource, err)
 	if apierrors.IsForbidden(err) {
@@ -224,7 +228,7 @@ func (c *cluster) unread(resource string, object runtime.Object, namespace strin
 	return problem
 }
 
-// drain returns the blockers of draining a node, as pools blockers prints them.
+// drain returns the pods that block draining a node, as `kubectl tide pools blockers` prints them.
 func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1.Node, now time.Time) (d dashboard.Drain) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -246,7 +250,8 @@ func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1
 	return d
 }
 
-// podLike returns the pod that pools fit --like evaluates. It sends a dry-run create request.
+// podLike returns the pod that `kubectl tide pools fit --like` evaluates. It sends a dry-run create
+// request.
 func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.Pod, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -276,8 +281,8 @@ func (c *cluster) manager(ctx context.Context) view.Manager {
 	return m
 }
 
-// actions implements [dashboard.Actions] with the code of the commands, and checks permissions by
-// access reviews.
+// actions implements [dashboard.Actions] with the code of the commands restarts, freeze and thaw.
+// It checks permissions by access reviews.
 type actions struct {
 	restarts.Actions
 	freezes freezes.Actions
@@ -302,7 +307,7 @@ func (a *actions) Allowed(ctx context.Context, right dashboard.Right) (bool, err
 	return review.Status.Allowed, err
 }
 
-// explain formats the API server's error about a kind as one line.
+// explain formats the API server's error about reading a kind as a single line.
 func explain(kind string, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -314,5 +319,5 @@ func explain(kind string, err error) string {
 	return text.Shorten(message, longestProblem)
 }
 
-// longestProblem is the maximum length of a server's error message.
+// longestProblem is the maximum length, in bytes, of an API server's error message on a page.
 const longestProblem = 200

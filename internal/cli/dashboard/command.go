@@ -141,7 +141,8 @@ func (o *options) Run(ctx context.Context) error {
 	return err
 }
 
-// connect connects to the only cluster, and returns connection errors.
+// connect connects to the cluster, or to each cluster of --contexts. For a single cluster, it
+// returns connection errors.
 func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	if o.contexts.Given() {
 		return o.connectAll(ctx)
@@ -157,7 +158,7 @@ func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 }
 
 // connectAll connects to the clusters of --contexts. It prints a note about each cluster that does
-// not answer, but the pages show such a cluster, too.
+// not answer. The pages also show such a cluster.
 func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	var clusters []*cluster
 	byContext := map[string]*cluster{}
@@ -182,8 +183,8 @@ func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	return clusters, nil
 }
 
-// site returns the site that serves the pages, and the watched objects of each cluster. token
-// authenticates programs.
+// site returns the site that serves the pages, and the World (the watched objects) of each cluster.
+// token authenticates programs; "" means that programs have no access.
 func (o *options) site(clusters []*cluster, token string) (*dashboard.Site, []*dashboard.World) {
 	settings := dashboard.Options{Token: token, Now: o.Now, Local: o.Local, OnGuess: func() {
 		o.Console.Note("note: many wrong codes were tried, and no link lets in a tab now. Press Enter for another link.")

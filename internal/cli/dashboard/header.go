@@ -13,8 +13,9 @@ import (
 )
 
 // writeHeader writes the HTTP header with which programs authenticate to a new file, and returns
-// the token in the header. Without a file name, there is no token. It fails if the file exists,
-// because other users may be able to read it.
+// the token in the header. If file is "", it writes nothing and returns no token. It fails if the
+// file exists, because other users may be able to read an existing file. The function remove
+// deletes the file.
 func writeHeader(file string) (token string, remove func(), err error) {
 	if file == "" {
 		return "", func() {}, nil

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// newEnterKey returns a function that reports whether Enter was pressed since the last call. It
-// cannot poll the terminal on this platform, so a goroutine reads it.
+// newEnterKey returns a function that reports whether Enter was pressed since the last call. The
+// terminal cannot be polled on this platform, so a goroutine reads lines from it.
 func newEnterKey(terminal *os.File) (pressed func() bool) {
 	lines := make(chan struct{})
 	go func() {

@@ -18,7 +18,8 @@ func newEnterKey(terminal *os.File) (pressed func() bool) {
 	fd := int(terminal.Fd())
 	line := make([]byte, 4096)
 	return func() bool {
-		// A terminal that does not control this process reports no foreground process group.
+		// The ioctl fails if the terminal is not the controlling terminal of this process. Reading
+		// is then safe.
 		if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group != unix.Getpgrp() {
 			return false
 		}

@@ -23,22 +23,24 @@ import (
 // Pods of the same owner are mostly equal, so they share their equal parts in memory.
 type keeper struct {
 	mu sync.Mutex
-	// siblings holds the sharable parts of one pod of each owner, keyed by the owner's UID.
+	// siblings holds the parts of a pod that other pods can share, keyed by the UID of the pods'
+	// owner.
 	siblings map[types.UID]*sharedParts
 }
 
-// mostOwners is the maximum number of owners whose shared parts are stored.
+// mostOwners is the number of owners in siblings at which the map is cleared, to limit its memory.
 const mostOwners = 50_000
 
-// sharedParts holds the parts of a pod that other pods of the same owner can share, with hashes of
-// their encodings.
+// sharedParts holds the parts of a pod that other pods of the same owner can share in memory, with
+// hashes of the encoded parts.
 type sharedParts struct {
 	metaSum, specSum [sha256.Size]byte
 	meta             metav1.ObjectMeta
 	spec             corev1.PodSpec
 }
 
-// keep drops the fields that no page uses, such as the environments of containers.
+// keep drops the fields of a watched object that no page uses, such as the environments of
+// containers.
 func (k *keeper) keep(o any) (any, error) {
 	object, ok := o.(metav1.Object)
 	if !ok {
@@ -88,8 +90,8 @@ func (k *keeper) keepPod(pod *corev1.Pod) {
 	k.share(pod)
 }
 
-// aProbe replaces every probe, because the pages only need to know whether a container has the
-// probe.
+// aProbe replaces every probe of a container, because the pages only show whether the container has
+// the probe.
 var aProbe = &corev1.Probe{}
 
 func keepContainer(c *corev1.Container) {
@@ -101,7 +103,7 @@ func keepContainer(c *corev1.Container) {
 	}
 }
 
-// isPlain reports whether a volume has a type that does not restrict the nodes on which its pod can
+// isPlain reports whether a volume has a type that does not restrict the nodes on which the pod can
 // run.
 func isPlain(v corev1.Volume) bool {
 	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
@@ -129,7 +131,8 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
-// share replaces parts of a pod by the equal parts of a sibling with the same owner.
+// share replaces parts of a pod by the equal parts of another pod with the same owner, so that both
+// use the same memory.
 func (k *keeper) share(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

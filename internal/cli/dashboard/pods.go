@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// podSource lists and watches pods. Its lists decode only the fields that the keeper keeps. It does
-// not stream lists, because API servers send an ordinary list several times as fast as the same
-// pods on a watch.
+// podSource lists and watches pods. When it lists, it decodes only the fields that the keeper
+// keeps. It does not stream lists over a watch, because API servers send an ordinary list several
+// times as fast.
 type podSource struct {
 	client    client.WithWatch
 	namespace string
@@ -74,7 +74,7 @@ func (s *podSource) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	}), nil
 }
 
-// podFields lists the pod fields to decode in lists. They are the fields that [keeper.keepPod]
+// podFields lists the pod fields that podSource decodes in lists: the fields that [keeper.keepPod]
 // keeps or reads.
 var podFields = func() []string {
 	fields := []string{
@@ -92,7 +92,7 @@ var podFields = func() []string {
 	add(reflect.TypeFor[corev1.PodSpec](), "spec.", "containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "dnsConfig", "hostAliases")
 	for _, at := range []string{"spec.containers.", "spec.initContainers."} {
 		add(reflect.TypeFor[corev1.Container](), at, "env", "envFrom", "command", "args", "volumeMounts", "volumeDevices", "lifecycle", "securityContext", "startupProbe", "readinessProbe", "livenessProbe")
-		// One field per probe suffices to show that the container has the probe.
+		// A single field of each probe suffices to show that the container has the probe.
 		fields = append(fields, at+"startupProbe.periodSeconds", at+"readinessProbe.periodSeconds", at+"livenessProbe.periodSeconds")
 	}
 	const source = "spec.volumes.volumeSource."

@@ -16,7 +16,8 @@ import (
 const watchInterval = 300 * time.Millisecond
 
 // watchTerminal calls onEnter whenever Enter is pressed in the terminal, and calls stop once the
-// terminal is closed. It ignores input other than a terminal, which may belong to a script.
+// terminal is closed. It does nothing if the input is not a terminal, because the input may belong
+// to a script.
 func watchTerminal(ctx context.Context, in io.Reader, stop, onEnter func()) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

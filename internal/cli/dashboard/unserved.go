@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// unlessUnserved wraps a source so that its requests fail with NotFound if the cluster does not
-// serve the kind. API servers check permissions first. Without the wrapper, a user without the
-// permission to list the kind would get Forbidden in either case.
+// unlessUnserved wraps the source of a kind. If the cluster does not serve the kind, the requests
+// of the wrapper fail with NotFound, even for a user who is not allowed to list the kind. An API
+// server itself would return Forbidden, because it checks permissions first.
 func unlessUnserved(source cache.ListerWatcher, config *rest.Config, kind schema.GroupVersionResource) cache.ListerWatcher {
 	from := cache.ToListerWatcherWithContext(source)
 	explain := func(err error) error {

@@ -31,7 +31,7 @@ type freezeOptions struct {
 	until, from, reason, name string
 	dryRun                    cmdutil.DryRun
 
-	// namespaces lists the values of the flag -n. An empty list means all namespaces.
+	// namespaces lists the namespaces in the flag -n. An empty list means all namespaces.
 	namespaces []string
 	spec       tidekeeperv1.FreezeSpec
 }
@@ -129,7 +129,8 @@ func (o *freezeOptions) selectNamespaces() error {
 	return nil
 }
 
-// moment parses a duration from now, or a time. It truncates the resulting time to whole seconds.
+// moment parses the value of a flag: a duration from now, or a time with a time zone. It truncates
+// the resulting time to whole seconds.
 func moment(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, fmt.Errorf("%s is required: write a duration such as 4h, or a time such as 2026-12-27T08:00:00+01:00", flag)
@@ -162,7 +163,7 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// create creates the Freeze. With --dry-run=server, the API server only validates it.
+// create creates the Freeze. With --dry-run=server, the API server only validates the Freeze.
 func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	for _, namespace := range o.namespaces {
 		if err := cmdutil.NamespaceExists(ctx, c, namespace); err != nil {
@@ -183,7 +184,7 @@ func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeepe
 	return f, nil
 }
 
-// done returns the message to print after f was created.
+// done returns the message to print after the Freeze f was created.
 func (o *freezeOptions) done(f *tidekeeperv1.Freeze) string {
 	now := o.Now()
 	where := "any namespace"

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Read returns the Freezes that have not ended as periods, for each of the given namespaces. If the
-// user is not allowed to list Freezes or namespaces, `unknown` describes the Freezes that are
-// missing from the result.
+// Read returns the periods of the Freezes that have not ended and apply to the given namespaces,
+// keyed by namespace. If the user is not allowed to read Freezes or namespaces, `unknown` describes
+// the Freezes that are missing from the result.
 func Read(ctx context.Context, c client.Client, namespaces []string, now time.Time) (periods map[string][]period.Period, unknown string, err error) {
 	list := &tidekeeperv1.FreezeList{}
 	switch err := c.List(ctx, list); {

@@ -75,7 +75,7 @@ func (o *thawOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// lift deletes the Freeze, and returns the outcome as a sentence.
+// lift deletes the selected Freeze, and returns the outcome as a sentence.
 func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error) {
 	f := &tidekeeperv1.Freeze{}
 	var err error
@@ -103,8 +103,8 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 	return displayName(f.Name) + " " + done + o.dryRun.Suffix(), nil
 }
 
-// only returns the only Freeze that has not ended. It returns an error if there is none, or more
-// than one.
+// only returns the only Freeze that has not ended. It returns an error if there is no such Freeze,
+// or more than one.
 func (o *thawOptions) only(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	list := &tidekeeperv1.FreezeList{}
 	if err := c.List(ctx, list); err != nil {

@@ -35,8 +35,8 @@ const (
 	// ControllerName is the name of the controller that carries out NodeMaintenances. It is off by
 	// default.
 	ControllerName = "node-maintenance"
-	// thenNotDrained is the consequence if no manager leads, or if the leader does not run the
-	// controller.
+	// thenNotDrained is the consequence to print if no manager leads, or if the leader does not run
+	// the NodeMaintenance controller.
 	thenNotDrained = "no node is drained, and none is put back into use, until it does"
 )
 

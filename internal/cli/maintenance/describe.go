@@ -93,7 +93,7 @@ func readNamed(ctx context.Context, c client.Client, names []string) ([]tidekeep
 }
 
 // details returns the details of NodeMaintenances. It omits events if the user is not allowed to
-// list them. It reads pods only if they determine whether a drain begins now.
+// list events. It reads pods only if the pods determine whether a drain begins now.
 func (o *describeOptions) details(ctx context.Context, c client.Client, items []tidekeeperv1.NodeMaintenance) ([]view.MaintenanceDetail, error) {
 	w, err := readWorld(ctx, o.Env, c, items)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostAlike is the maximum number of nodes in the same phase that the table lists, for phases that
-// need no attention. The flag --all lists all nodes.
+// mostAlike is the maximum number of nodes that the table lists for each phase that needs no
+// attention. The flag --all lists all nodes.
 const mostAlike = 10
 
 // print prints the description of a NodeMaintenance.
@@ -69,7 +69,7 @@ func (o *describeOptions) print(d view.MaintenanceDetail) error {
 	return o.Console.Write(t)
 }
 
-// printNodes prints the table of the nodes of a round.
+// printNodes prints the table of the nodes of a maintenance round.
 func (o *describeOptions) printNodes(d view.MaintenanceDetail) error {
 	if len(d.Members) == 0 {
 		fmt.Fprintln(o.Console.Out, "No nodes.")
@@ -111,7 +111,7 @@ func (o *describeOptions) printNodes(d view.MaintenanceDetail) error {
 	return nil
 }
 
-// orDash returns a cell with the text, or with a hyphen if it is empty.
+// orDash returns a cell with the text, or with a hyphen if the text is empty.
 func orDash(text string) term.Cell {
 	if text == "" {
 		return term.Text("-")

@@ -102,7 +102,8 @@ func drained(node *corev1.Node) error {
 	return errors.New(text + ": nothing to end; kubectl get nodes -l " + tidekeeperv1.DrainedLabel + "=true lists the nodes that are")
 }
 
-// end removes the annotation from the node, unless the node has since been replaced.
+// end removes the annotation [tidekeeperv1.DrainedForMaintenanceAnnotation] from the node. It fails
+// if the node has been replaced by a new node with the same name.
 func (o *doneOptions) end(ctx context.Context, c client.Client, node *corev1.Node) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null}}}`, node.UID, tidekeeperv1.DrainedForMaintenanceAnnotation)
 	return c.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch)), o.dryRun.PatchOptions()...)

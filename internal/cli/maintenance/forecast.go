@@ -26,23 +26,25 @@ type forecastOptions struct {
 	names []string
 }
 
-// forecastOutput is the forecast of a round, with the values that it depends on.
+// forecastOutput is the forecast of a maintenance round, with the values from which it was
+// computed.
 type forecastOutput struct {
 	Name string `json:"name"`
-	// Begun is true for the forecast of the round in progress, and false for that of the next round,
-	// which begins at From. Over is true if no round is in progress, and none will begin.
+	// Begun is true if the forecast is about the round in progress, and false if it is about the
+	// next round, which begins at From. Over is true if no round is in progress, and no round will
+	// begin.
 	Begun bool       `json:"begun"`
 	Over  bool       `json:"over,omitempty"`
 	From  *time.Time `json:"from,omitempty"`
-	// Held is the reason why no drain begins now.
+	// Held is the reason why no drain begins now, or nil if drains may begin.
 	Held *view.Status `json:"held,omitempty"`
 	// PerNodeSeconds is the duration of the maintenance of a node, or 0 if it is unknown. It is the
-	// value of the flag --per-node or, by default, the median of the MeasuredNodes whose
-	// maintenance is complete.
+	// value of the flag --per-node or, by default, the median over the nodes whose maintenance is
+	// complete. MeasuredNodes is the number of these nodes.
 	PerNodeSeconds int64 `json:"perNodeSeconds"`
 	MeasuredNodes  int   `json:"measuredNodes"`
 	// Limit is the maximum number of nodes that may be unavailable at a time. Unavailable lists the
-	// unavailable nodes.
+	// names of the nodes that count towards the limit now.
 	Limit       int      `json:"limit"`
 	Unavailable []string `json:"unavailable,omitempty"`
 
@@ -129,7 +131,8 @@ func (o *forecastOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// items returns the named NodeMaintenances, or all of them.
+// items returns the NodeMaintenances named in the arguments, or all NodeMaintenances if there are
+// no arguments.
 func (o *forecastOptions) items(ctx context.Context, c client.Client) ([]tidekeeperv1.NodeMaintenance, error) {
 	if len(o.names) > 0 {
 		return readNamed(ctx, c, o.names)
@@ -141,7 +144,7 @@ func (o *forecastOptions) items(ctx context.Context, c client.Client) ([]tidekee
 	return list.Items, nil
 }
 
-// forecast returns the forecast of a NodeMaintenance's round.
+// forecast returns the forecast of the current or next round of a NodeMaintenance.
 func (o *forecastOptions) forecast(w *world, m *tidekeeperv1.NodeMaintenance) (forecastOutput, error) {
 	now := o.Now()
 	round, err := view.RoundOf(w.facts(m, now), now)

@@ -14,13 +14,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// assumes lists the reasons for which no drain begins until a user acts. The forecast then assumes
-// that drains continue now.
+// assumes maps each reason for which no drain begins until a user acts to the assumption that the
+// forecast then makes, as a phrase to print.
 var assumes = map[string]string{
 	tidekeeperv1.ReasonSuspended: "if it was resumed now", tidekeeperv1.ReasonFailureLimit: "if it went on now", tidekeeperv1.ReasonDeleting: "if it was not being deleted",
 }
 
-// print prints forecasts as tables and sentences.
+// print prints forecasts of maintenance rounds as tables and sentences.
 func (o *forecastOptions) print(forecasts []forecastOutput) error {
 	if len(forecasts) == 0 {
 		o.Console.NothingFound("maintenances", "", false)
@@ -70,8 +70,8 @@ func (o *forecastOptions) when(t time.Time) string {
 	return term.ComingInZone(t, o.Now(), o.Local)
 }
 
-// beginning returns the sentence about the number of remaining nodes, and the duration of a node's
-// maintenance.
+// beginning describes the number of remaining nodes in a round, and the assumed duration of a
+// node's maintenance.
 func (o *forecastOptions) beginning(f forecastOutput) string {
 	round := "in this round"
 	switch {
@@ -94,7 +94,7 @@ func (o *forecastOptions) beginning(f forecastOutput) string {
 	return fmt.Sprintf("%s left %s, %d at a time, %s", term.Plural(f.Left, "node"), round, f.Limit, each)
 }
 
-// end returns the time at which the round ends, or the reason why it is unknown.
+// end describes the time at which the round ends, or the reason why that time is unknown.
 func (o *forecastOptions) end(f forecastOutput) string {
 	switch {
 	case f.End != nil:
@@ -108,7 +108,7 @@ func (o *forecastOptions) end(f forecastOutput) string {
 	}
 }
 
-// areOr joins names, with the verb.
+// areOr joins names with commas, and appends "is" or "are".
 func areOr(names []string) string {
 	if len(names) == 1 {
 		return names[0] + " is"

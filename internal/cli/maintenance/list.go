@@ -100,8 +100,8 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// list reads the selected NodeMaintenances. It returns an error if a named object does not exist. The
-// error suggests a subcommand of cmd, which may be nil, for a name that resembles it.
+// list reads the selected NodeMaintenances. It returns an error if a named object does not exist.
+// If the name resembles a subcommand of cmd, the error suggests that subcommand. cmd may be nil.
 func (o *listOptions) list(ctx context.Context, c client.Client, cmd *cobra.Command) (*tidekeeperv1.NodeMaintenanceList, error) {
 	list, err := listMaintenances(ctx, c, client.MatchingLabelsSelector{Selector: o.Selector})
 	if err != nil || len(o.names) == 0 {
@@ -113,7 +113,8 @@ func (o *listOptions) list(ctx context.Context, c client.Client, cmd *cobra.Comm
 	return list, nil
 }
 
-// unobserved counts the NodeMaintenances whose status may be outdated.
+// unobserved counts the NodeMaintenances whose latest change no manager has observed, so that their
+// status may be outdated.
 func unobserved(items []tidekeeperv1.NodeMaintenance, now time.Time) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.Add(maintenanceKind.Name, &items[i], items[i].Status.ObservedGeneration, now)
@@ -165,7 +166,8 @@ func (o *listOptions) table(items []tidekeeperv1.NodeMaintenance, now time.Time)
 	return o.Output.Table(listTable(items, o.Output.Wide(), now, o.Local))
 }
 
-// listTable returns a table with a row for each NodeMaintenance. The parameter wide adds columns.
+// listTable returns a table with a row for each NodeMaintenance. The parameter wide adds the
+// columns of -o wide.
 func listTable(items []tidekeeperv1.NodeMaintenance, wide bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "STATUS", Name: true}, {Header: "NODES"}, {Header: "DONE"}, {Header: "RUNNING"}, {Header: "FAILED"},

@@ -19,18 +19,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// world holds the objects that rounds depend on, besides the NodeMaintenances.
+// world holds the objects that maintenance rounds depend on, except the NodeMaintenances.
 type world struct {
 	nodes   []*corev1.Node
 	pools   []*tidekeeperv1.NodePool
 	freezes []period.Period
-	// room evaluates whether other nodes have room for the pods of a node. It is nil if the user is
-	// not allowed to list pods.
+	// room evaluates whether other nodes have room for the pods of a node. It is nil until readPods
+	// is called, and if the user is not allowed to list pods.
 	room *view.Room
 }
 
-// readWorld reads the objects that rounds of the given NodeMaintenances depend on. If the user is not
-// allowed to list Freezes, it prints a note that they are not counted. It does not read pods.
+// readWorld reads the objects that rounds of the given NodeMaintenances depend on. If the user is
+// not allowed to list Freezes, it prints a note that Freezes are not counted. It does not read
+// pods.
 func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, items []tidekeeperv1.NodeMaintenance) (*world, error) {
 	w := &world{}
 	list := &corev1.NodeList{}
@@ -65,8 +66,9 @@ func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, items []tid
 	return w, nil
 }
 
-// readPods reads the pods of all nodes, to evaluate whether other nodes have room for them. If the
-// user is not allowed to list pods, it prints a note that they are not evaluated.
+// readPods reads the pods of all nodes, to evaluate whether other nodes have room for the pods of a
+// drained node. If the user is not allowed to list pods, it prints a note that pods are not
+// evaluated.
 func (w *world) readPods(ctx context.Context, e *cmdutil.Env, c client.Client) error {
 	list, err := cmdutil.AllPods(ctx, c)
 	if apierrors.IsForbidden(err) {

@@ -89,7 +89,7 @@ func (o *suspendOptions) set(ctx context.Context, c client.Client, m *tidekeeper
 		return "is not suspended", nil
 	}
 	before := m.DeepCopy()
-	// A patch, unlike an update, keeps fields that were added in newer versions.
+	// A patch, unlike an update, keeps fields that newer versions of the API may have added.
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"suspend":%t}}`, m.UID, o.suspend)
 	if err := c.Patch(ctx, m, client.RawPatch(types.MergePatchType, []byte(patch)), o.DryRun.PatchOptions()...); err != nil {
 		return "", cmdutil.AboutKind(err, maintenanceKind.Name, "", m.Name)
@@ -101,7 +101,7 @@ func (o *suspendOptions) set(ctx context.Context, c client.Client, m *tidekeeper
 }
 
 // underway describes the effect of suspending a NodeMaintenance on the nodes in maintenance. It
-// returns "" if there are no such nodes.
+// returns "" if no node is in maintenance.
 func underway(m *tidekeeperv1.NodeMaintenance) string {
 	draining, drained := 0, 0
 	for _, n := range m.Status.Nodes {

@@ -38,8 +38,7 @@ func (t *targets) Validate() error {
 	return t.Selection.Validate(len(t.names), "name maintenances")
 }
 
-// read returns the selected NodeMaintenances. It fails if a named object does not exist, before any
-// object is changed.
+// read returns the selected NodeMaintenances. It returns an error if a named object does not exist.
 func (t *targets) read(ctx context.Context, c client.Client) ([]tidekeeperv1.NodeMaintenance, error) {
 	list, err := listMaintenances(ctx, c, client.MatchingLabelsSelector{Selector: t.Selector})
 	if err != nil {
@@ -64,7 +63,8 @@ func pick(all []tidekeeperv1.NodeMaintenance, names []string) ([]tidekeeperv1.No
 	return picked, nil
 }
 
-// listMaintenances lists NodeMaintenances. It sets their kind, which the client leaves empty.
+// listMaintenances lists NodeMaintenances. It sets the kind of the list and of its objects, which
+// the client leaves empty.
 func listMaintenances(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.NodeMaintenanceList, error) {
 	list := &tidekeeperv1.NodeMaintenanceList{}
 	if err := c.List(ctx, list, options...); err != nil {

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// print prints the result of the conversion. byHand is the number of parts and steps that the
-// output does not cover, which the user must migrate by hand.
+// print prints the result of the conversion. byHand is the number of settings and steps that the
+// user must migrate manually, because the output does not cover them.
 func (o *options) print(result migrate.Result) (byHand int, err error) {
 	for _, r := range result.Remarks {
 		if r.Severity == migrate.LeftOut {

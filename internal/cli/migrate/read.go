@@ -22,7 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// read reads the objects to convert. complete is false if some Deployments may be missing.
+// read reads the objects to convert, from files or from the cluster. complete is false if the
+// result may lack some Deployments.
 func (o *options) read(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	if o.fromCluster {
 		return o.readCluster(ctx)
@@ -42,7 +43,8 @@ func (o *options) readFiles() ([]migrate.Object, error) {
 	return objects, nil
 }
 
-// partialError is the error if the user was not allowed to read some of the objects.
+// partialError is the error for an incomplete migration, because the user is not allowed to read
+// some of the objects.
 type partialError struct{ reasons error }
 
 func (p *partialError) Error() string {
@@ -50,8 +52,8 @@ func (p *partialError) Error() string {
 }
 func (p *partialError) Unwrap() error { return p.reasons }
 
-// readCluster reads the objects to convert from the cluster, as far as the user is allowed to read
-// them.
+// readCluster reads the objects to convert from the cluster. If the user is not allowed to read
+// some of the kinds, it returns the other objects and a partialError.
 func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {

@@ -33,14 +33,14 @@ func newPodLines(e *cmdutil.Env, namespaces, asJSON bool) *podLines {
 	return p
 }
 
-// report prints a message about the watch to stderr.
+// report prints a message about the watch of pods to stderr.
 func (p *podLines) report(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Console.Note(text)
 }
 
-// began prints the number of watched pods at the start of the watch.
+// began prints the number of pods at the start of the watch, and how many of them are not ready.
 func (p *podLines) began(pods, unready int) {
 	switch {
 	case pods == 0:
@@ -67,8 +67,9 @@ func (p *podLines) print(t podwatch.Transition) error {
 	return nil
 }
 
-// table returns a table with a row for the transition. Its columns have minimum widths, because
-// printed rows cannot be realigned. The column POD is wide enough for a typical Deployment's pods.
+// table returns a table with a single row for the transition. The columns have minimum widths,
+// because rows that were already printed cannot be realigned. The column POD is wide enough for the
+// pods of a typical Deployment.
 func (p *podLines) table(t podwatch.Transition) *term.Table {
 	text, color := state(t)
 	line := &term.Table{
@@ -87,7 +88,8 @@ func (p *podLines) table(t podwatch.Transition) *term.Table {
 }
 
 // clockText formats the time of a transition. It includes the date if the plugin received the
-// transition on another day. If the time is unknown, it is the time of receipt, marked with ~.
+// transition on another day. If the time is unknown, it formats the time of receipt with the mark
+// ~.
 func clockText(t podwatch.Transition, in *time.Location) string {
 	seen := t.Seen.In(in)
 	if t.Time.IsZero() {
@@ -100,7 +102,7 @@ func clockText(t podwatch.Transition, in *time.Location) string {
 	return " " + at.Format(time.TimeOnly)
 }
 
-// subject returns the changed part of the pod, such as a condition or container.
+// subject names the part of the pod that a transition changed, such as a condition or container.
 func subject(t podwatch.Transition) string {
 	switch t.Kind {
 	case podwatch.Condition:
@@ -114,7 +116,7 @@ func subject(t podwatch.Transition) string {
 	}
 }
 
-// state formats the state after the transition, and returns its color.
+// state describes the pod's state after a transition, and returns the color in which to print it.
 func state(t podwatch.Transition) (string, term.Color) {
 	state, h := t.To, term.Plain
 	if state == "" && (t.Kind == podwatch.Condition || t.Kind == podwatch.Container) {

@@ -121,7 +121,8 @@ func (o *slowOptions) Run(ctx context.Context) error {
 	return o.Console.Write(slowTable(startups, o.allNamespaces, o.output.Wide(), o.Now()))
 }
 
-// slowest returns the slowest start-ups, and the number of pods examined.
+// slowest returns the o.top slowest of the start-ups that match the flags, and the number of pods
+// read.
 func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []view.Startup, pods int, err error) {
 	startups = []view.Startup{}
 	err = o.each(ctx, c, func(pod *corev1.Pod) {
@@ -149,7 +150,7 @@ func (o *slowOptions) counts(s *view.Startup) bool {
 // mostExplained is the maximum number of pods whose events are read. Each pod takes one request.
 const mostExplained = 20
 
-// explain looks up the unknown causes of waits in the pods' events.
+// explain reads the pods' events to find the causes of waits that the pods themselves do not show.
 func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []view.Startup) {
 	for i := range startups {
 		if i == mostExplained {
@@ -168,8 +169,8 @@ func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []v
 	}
 }
 
-// slowTable returns a table with a row for each start-up. The parameters namespaces and wide add
-// columns.
+// slowTable returns a table with a row for each start-up. The parameter namespaces adds a column
+// for the namespace, and wide adds the columns of -o wide.
 func slowTable(startups []view.Startup, namespaces, wide bool, now time.Time) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "READY", Drop: 2}, {Header: "TOOK"}, {Header: "SLOWEST"}, {Header: "OF THAT", Drop: 3}, {Header: "RESTARTS", Drop: 4},

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// stages prints statistics about the duration of each start-up stage.
+// stages prints statistics about the duration of each start-up stage, over all selected pods.
 func (o *slowOptions) stages(ctx context.Context, c client.Client) error {
 	var times view.StageTimes
 	pods, counted := 0, 0

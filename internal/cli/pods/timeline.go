@@ -91,8 +91,8 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 	return printTimelines(o.Env, startups)
 }
 
-// events returns the pods' events, keyed by pod UID. Errors are ignored, because events only add
-// details about the causes of waits.
+// events returns the events about the selected pods, keyed by pod UID. It ignores errors, because
+// events only add details about the causes of waits.
 func (o *timelineOptions) events(ctx context.Context, c client.Client) map[types.UID][]corev1.Event {
 	fields := client.MatchingFields{"involvedObject.kind": podKind.Name}
 	if len(o.names) == 1 {
@@ -156,7 +156,7 @@ func headline(s view.Startup) string {
 	return term.Printable(text)
 }
 
-// slowestLine describes the longest start-up stage and its cause.
+// slowestLine describes a pod's longest start-up stage, and the cause of its duration.
 func slowestLine(s view.Startup) string {
 	return term.Printable(fmt.Sprintf("slowest: %s, %s: %s", view.StageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), term.OneLine(s.Slowest.Cause)))
 }
@@ -175,7 +175,8 @@ func summaryLine(s view.StartupSummary) string {
 }
 
 // waterfall returns a table with a row for each start-up stage. On a terminal, each row has a bar
-// that begins where the previous bar ends. The bars of the longest start-up fill the full width.
+// that begins where the previous bar ends. The bars are scaled so that a start-up of `longest`
+// seconds fills the full width.
 func waterfall(s view.Startup, longest int64, now time.Time, local *time.Location, screen term.Screen) *term.Table {
 	t := &term.Table{Bars: []int{40, 20}, Columns: []term.Column{{Header: "STAGE"}, {Header: "AT (" + term.Zone(now, local) + ")"}, {Header: "TOOK (±1s)"}}}
 	if screen.Terminal {

@@ -117,7 +117,8 @@ func (o *watchOptions) Run(ctx context.Context) error {
 	return cmdutil.WatchEnded(watcher.Run(ctx))
 }
 
-// narrow sets the selectors with which the API server filters the pods.
+// narrow limits a list or watch to the pods with the selected labels or, if the user named a single
+// pod, to that pod.
 func (o *watchOptions) narrow(options *metav1.ListOptions) {
 	options.LabelSelector = o.selector.String()
 	if len(o.names) == 1 {
@@ -134,7 +135,8 @@ func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
 	options.FieldSelector = about.AsSelector().String()
 }
 
-// check sends a list request before the watch, to detect errors that retries would not resolve.
+// check sends a list request before the watch starts, to detect errors that retries would not
+// resolve, such as a missing permission.
 func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
 	core, err := podClient(config)
 	if err != nil {

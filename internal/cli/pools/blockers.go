@@ -59,7 +59,7 @@ Exit codes: 0 all pods would leave, 2 not all, 1 an error, or those of kubectl t
 	return cmd
 }
 
-// reasonsText returns the part of the help that explains each reason for which a pod blocks a
+// reasonsText returns the part of the help text that explains each reason for which a pod blocks a
 // drain.
 func reasonsText() string {
 	var text strings.Builder
@@ -102,8 +102,9 @@ func (o *blockersOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// readWorld reads the PodDisruptionBudgets, and the PersistentVolumes that are bound to claims. If
-// the user is not allowed to read volumes, it prints a note that volumes are not evaluated.
+// readWorld reads the PodDisruptionBudgets, and the PersistentVolumes that are bound to
+// PersistentVolumeClaims. If the user is not allowed to read volumes, it prints a note that volumes
+// are not evaluated.
 func (o *blockersOptions) readWorld(ctx context.Context, c client.Client, nodes []*corev1.Node) (*drain.World, error) {
 	world, unread, err := ReadDrainWorld(ctx, c, nodes)
 	if unread != nil {
@@ -112,9 +113,10 @@ func (o *blockersOptions) readWorld(ctx context.Context, c client.Client, nodes 
 	return world, err
 }
 
-// ReadDrainWorld reads the PodDisruptionBudgets, and the PersistentVolumes that are bound to
-// claims. If the user is not allowed to list volumes, it returns that error as `unread`, and a
-// world without volumes.
+// ReadDrainWorld reads the objects that determine whether nodes can be drained: the
+// PodDisruptionBudgets, and the PersistentVolumes that are bound to PersistentVolumeClaims. If the
+// user is not allowed to list PersistentVolumes, it returns that error as `unread`, and a world
+// without volumes.
 func ReadDrainWorld(ctx context.Context, c client.Client, nodes []*corev1.Node) (world *drain.World, unread, err error) {
 	used := drain.Volumes{Of: map[[2]string]*corev1.PersistentVolume{}, Nodes: nodes}
 	budgets := &policyv1.PodDisruptionBudgetList{}

@@ -24,9 +24,9 @@ import (
 // mostTries is the maximum number of concurrent dry-run eviction requests.
 const mostTries = 10
 
-// tryEvictions sends a dry-run eviction for each pod of the nodes, except the pods that a
-// PodDisruptionBudget is known to block. It adds a blocker for each eviction that the API server
-// rejects.
+// tryEvictions sends a dry-run eviction for each pod that a drain of the nodes would evict, except
+// pods that a PodDisruptionBudget is known to block. It adds a blocker for each eviction that the
+// API server rejects.
 func tryEvictions(ctx context.Context, c client.Client, running []*corev1.Pod, all []view.NodeBlockers) error {
 	at := map[string]*view.NodeBlockers{}
 	for i := range all {
@@ -69,8 +69,8 @@ func tryEvictions(ctx context.Context, c client.Client, running []*corev1.Pod, a
 	return nil
 }
 
-// heldByBudget reports whether a blocker already says that a PodDisruptionBudget prevents the pod's
-// eviction.
+// heldByBudget reports whether the node's blockers already include a PodDisruptionBudget that
+// prevents the pod's eviction.
 func heldByBudget(n *view.NodeBlockers, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(n.Blockers, func(b drain.Blocker) bool {
 		return (b.Reason == drain.Budget || b.Reason == drain.SeveralBudgets) &&

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// clusterPools holds a cluster's pools and, if shown, the usage of their nodes.
+// clusterPools holds a cluster's pools and, if the output shows it, the measured usage of each
+// pool's nodes.
 type clusterPools struct {
 	list *tidekeeperv1.NodePoolList
 	used []*capacity.Used
@@ -50,7 +51,8 @@ func (o *listOptions) clusters() *cmdutil.Clusters[clusterPools, usedPool] {
 	}
 }
 
-// readCluster reads the pools of a cluster.
+// readCluster reads the pools of a cluster and, if the output shows it, the measured usage of the
+// pools' nodes.
 func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clusterPools, err error) {
 	c, err := e.Kubeconfig.Client()
 	if err != nil {
@@ -69,8 +71,8 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, e.NoteOutdated(ctx, c, unobserved(read.list.Items, e.Now()))
 }
 
-// showsUsed reports whether to show the usage of nodes. It is not shown with -w, because there is
-// no watch for usage.
+// showsUsed reports whether to show the measured usage of nodes. It returns false for -w, because
+// usage cannot be watched.
 func (o *listOptions) showsUsed() bool { return !o.Watch && (o.Output.Wide() || !o.Output.IsTable()) }
 
 // fields returns the pool's fields for -o json and -o yaml.
@@ -82,7 +84,7 @@ func (p *usedPool) fields() (map[string]any, error) {
 	return fields, addUsedField(fields, p.used)
 }
 
-// contextsTable returns the table of several clusters' pools.
+// contextsTable returns the table of the pools of several clusters.
 func (o *listOptions) contextsTable(_ []cmdutil.Answer[clusterPools], rows []cmdutil.Located[usedPool], now time.Time) *term.Table {
 	items, used := make([]tidekeeperv1.NodePool, len(rows)), make([]*capacity.Used, len(rows))
 	for i := range rows {

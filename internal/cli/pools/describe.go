@@ -85,7 +85,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	return o.NoteOutdated(ctx, c, unobserved(pools, o.Now()))
 }
 
-// details reads the selected pools, with the details to print.
+// details reads the pools named in the arguments, and returns the pools and the details to print.
 func (o *describeOptions) details(ctx context.Context, c client.Client) (details []view.PoolDetail, pools []tidekeeperv1.NodePool, err error) {
 	facts := make([]view.PoolFacts, len(o.names))
 	for i, name := range o.names {
@@ -108,8 +108,8 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 	return details, pools, nil
 }
 
-// gatherPool reads the objects that describe shows for a pool, except the usage of its nodes. It
-// omits pods and events if the user is not allowed to read them.
+// gatherPool reads the objects that the command describe shows for a pool, except the usage of the
+// pool's nodes. It omits pods or events if the user is not allowed to read them.
 func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name string) (view.PoolFacts, error) {
 	f := view.PoolFacts{Pool: &tidekeeperv1.NodePool{}}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, f.Pool); err != nil {
@@ -151,7 +151,8 @@ func podsByNode(ctx context.Context, c client.Client, members []corev1.Node) (ma
 	return byNode, nil
 }
 
-// printDetail prints the description of a pool.
+// printDetail prints the details of a pool. If all is not set, it prints only the fullest nodes of
+// a large pool.
 func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s term.Screen) error {
 	fact := func(name, text string) { fmt.Fprintf(out, "%-13s%s\n", name, text) }
 	fact("Name:", d.Name)
@@ -204,7 +205,8 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	return eventsTable(d.Events, now).WriteTo(out, s)
 }
 
-// printLevels prints the requested percentage of each resource.
+// printLevels prints the requested percentage of each resource of a pool, with a bar and the
+// amounts.
 func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	if len(levels) == 0 {
 		return nil
@@ -218,7 +220,7 @@ func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	return t.WriteTo(out, s)
 }
 
-// onFirst returns the given name for the first line of a list, and "" for the other lines.
+// onFirst returns the given name for the first line of a list (i is 0), and "" for the other lines.
 func onFirst(i int, name string) string {
 	if i > 0 {
 		return ""
@@ -226,7 +228,7 @@ func onFirst(i int, name string) string {
 	return name
 }
 
-// eventsTable returns a table of the events, the latest last.
+// eventsTable returns a table with a row for each event.
 func eventsTable(events []view.Event, now time.Time) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "AGE"}, {Header: "TYPE", Drop: 1}, {Header: "REASON"}, {Header: "MESSAGE", Text: 30}}}
 	for _, e := range events {

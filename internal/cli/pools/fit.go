@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// amountFlags lists the flags that set a copy's resource requests.
+// amountFlags lists the flags that set the resource requests of the pod to copy.
 var amountFlags = [...]struct {
 	name, usage string
 	resource    corev1.ResourceName

@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// pod returns the pod whose copies are to be placed. If the API server could not set defaults,
-// lacks describes the consequence.
+// pod returns the pod to copy, as the flags describe it. lacks explains which defaults the API
+// server did not set on the pod; "" if it set all.
 func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod, lacks string, err error) {
 	if len(o.requests) > 0 {
 		return view.PodOf(o.requests), "", nil
@@ -40,12 +40,12 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod,
 	return copyOf(ctx, c, object, namespace)
 }
 
-// notAdmitted is listed as an unevaluated constraint if the user is not allowed to create the pod
-// in a dry run.
+// notAdmitted is the unevaluated constraint to list if the user is not allowed to create the pod in
+// a dry run.
 const notAdmitted = "admission by the API server"
 
-// PodLike returns a copy of the pod, or of the workload's pods, that `like` names as TYPE/NAME. If
-// the API server could not set defaults, lacks describes the consequence.
+// PodLike returns a pod like those of the workload that `like` names as TYPE/NAME, or a copy of the
+// named pod. lacks explains which defaults the API server did not set on the pod; "" if it set all.
 func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod *corev1.Pod, lacks string, err error) {
 	object, err := readLike(ctx, c, namespace, like)
 	if err != nil {
@@ -54,8 +54,8 @@ func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod 
 	return copyOf(ctx, c, object, namespace)
 }
 
-// copyOf returns a copy of the pods that a workload creates, or of a pod. The namespace is used if
-// the object has none.
+// copyOf returns a pod like those that a workload creates, or a copy of a pod. If the object has no
+// namespace, the pod is created in the given namespace.
 func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string) (pod *corev1.Pod, lacks string, err error) {
 	if pod, err = podOf(object); err != nil {
 		return nil, "", err
@@ -103,7 +103,7 @@ func readLike(ctx context.Context, c client.Client, namespace, like string) (*un
 	return object, err
 }
 
-// likeKind parses the name of a workload or pod in the form TYPE/NAME, as the value of a flag.
+// likeKind parses the value of a flag that names a workload or pod in the form TYPE/NAME.
 func likeKind(flag, text string) (kind schema.GroupVersionKind, name string, err error) {
 	resource, name, _ := strings.Cut(text, "/")
 	if name != "" {
@@ -118,7 +118,8 @@ func likeKind(flag, text string) (kind schema.GroupVersionKind, name string, err
 	return kind, "", fmt.Errorf("%s %s: write TYPE/NAME of a workload or a pod, such as deployment/web", flag, text)
 }
 
-// podOf returns the object itself if it is a pod, or a pod made from the workload's template.
+// podOf converts a manifest to a pod: either the pod itself, or a pod from the pod template of a
+// workload.
 func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	source := object.Object
 	if object.GetKind() != "Pod" {
@@ -139,7 +140,7 @@ func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// addVolumeClaims adds a volume for each of a StatefulSet's volumeClaimTemplates.
+// addVolumeClaims adds a volume to the pod for each volumeClaimTemplate of a StatefulSet.
 func addVolumeClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
 	for _, claim := range claims {

@@ -122,8 +122,8 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// printObjects prints the list in a machine-readable format. It adds the usage of nodes unless only
-// names are printed.
+// printObjects prints the pools in the format of -o. Except for -o name, it adds the measured usage
+// of each pool's nodes.
 func (o *listOptions) printObjects(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
 	if o.Output.Format() == "name" {
 		return o.Output.Print(list, o.Console.Out)
@@ -139,7 +139,8 @@ func (o *listOptions) printObjects(ctx context.Context, c client.Client, list *t
 	return o.Output.Print(shown, o.Console.Out)
 }
 
-// unobserved counts the pools whose status may be outdated.
+// unobserved counts the pools whose latest change no manager has observed, so that their status may
+// be outdated.
 func unobserved(items []tidekeeperv1.NodePool, now time.Time) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.Add(poolKind.Name, &items[i], items[i].Status.ObservedGeneration, now)
@@ -151,7 +152,8 @@ func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.
 	return o.Output.Table(listTable(items, o.Output.Wide(), now))
 }
 
-// listOptions returns the list options for a single named pool, or for all pools.
+// listOptions returns the API list options. They select the named pool if the arguments name a
+// single pool, and otherwise the pools with the labels of -l.
 func (o *listOptions) listOptions() client.ListOptions {
 	options := client.ListOptions{LabelSelector: o.Selector}
 	if len(o.names) == 1 {
@@ -182,7 +184,8 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	return list, nil
 }
 
-// listPools lists pools. It sets their kind, which the client leaves empty.
+// listPools lists pools. It sets the kind of the list and of its objects, which the client leaves
+// empty.
 func listPools(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.NodePoolList, error) {
 	list := &tidekeeperv1.NodePoolList{}
 	if err := c.List(ctx, list, options...); err != nil {
@@ -192,14 +195,15 @@ func listPools(ctx context.Context, c client.Client, options ...client.ListOptio
 	return list, nil
 }
 
-// levelColumns lists the resources with a column of their own. describe and -o wide show the other
-// resources, such as GPUs.
+// levelColumns lists the resources that have a column in the table of pools. The command describe
+// and -o wide also show other resources, such as GPUs.
 var levelColumns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// levelBars lists the possible lengths of a bar, longest first.
+// levelBars lists the possible lengths of a bar in characters, longest first.
 var levelBars = []int{10, 5}
 
-// listTable returns a table with a row for each NodePool. The parameter wide adds columns.
+// listTable returns a table with a row for each NodePool. The parameter wide adds the columns of -o
+// wide.
 func listTable(items []tidekeeperv1.NodePool, wide bool, now time.Time) *term.Table {
 	t := &term.Table{Bars: levelBars, Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "STATUS", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"},
@@ -237,8 +241,8 @@ func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
 	return row
 }
 
-// largestFitCell describes the largest pod that could start now. If the status lists several, it
-// shows the entry with the most CPU.
+// largestFitCell describes the largest pod that could start now. If the pool's status lists several
+// such pods, it describes the first, which requests the most CPU.
 func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	if len(fits) == 0 {
 		return term.Text("-")
@@ -246,7 +250,8 @@ func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	return term.Cell{Text: view.LargestFitText(fits[0]), Short: resources.Text(fits[0].Resources)}
 }
 
-// levelCell formats a resource's requested percentage, with a bar if the screen is wide enough.
+// levelCell formats the requested percentage of a resource, with a bar if the screen is wide
+// enough. It is "-" if the percentage is unknown.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
 	l, known := view.LevelOf(levels, name)
 	if !known {
@@ -263,7 +268,7 @@ func amountOf(levels []view.Level, name corev1.ResourceName) string {
 	return l.Amount()
 }
 
-// otherLevels lists the requested percentages of the resources without a column.
+// otherLevels lists the requested percentages of the resources that have no column in the table.
 func otherLevels(levels []view.Level) string {
 	var texts []string
 	for _, l := range levels {

@@ -23,12 +23,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// sequenceOptions holds the flags of pools loss that describe what happens before and after the loss of
-// the nodes in --node.
+// sequenceOptions holds the flags of pools loss that extend the loss of the nodes in --node: later
+// losses, cordoned nodes, and a rollout.
 type sequenceOptions struct {
-	then     []string // each a list of nodes that are lost at the same time, separated by commas
+	then     []string // each a comma-separated list of nodes that are lost at the same time
 	cordoned []string
-	surging  string // TYPE/NAME of a Deployment; empty if none rolls out
+	surging  string // TYPE/NAME of a Deployment with a rollout; "" for no rollout
 }
 
 func (o *sequenceOptions) addTo(cmd *cobra.Command) {
@@ -37,7 +37,8 @@ func (o *sequenceOptions) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.surging, "surge", "", "with --node: a rollout of this Deployment has started its additional pods, such as deployment/web")
 }
 
-// validate returns an error if the flags are used without --node.
+// validate returns an error if --then, --cordon or --surge is set without --node. hasNodes is true
+// if --node is set.
 func (o *sequenceOptions) validate(hasNodes bool) error {
 	if !hasNodes && (len(o.then) > 0 || len(o.cordoned) > 0 || o.surging != "") {
 		return errors.New("--then, --cordon and --surge need --node: write the nodes that are lost first")
@@ -45,7 +46,8 @@ func (o *sequenceOptions) validate(hasNodes bool) error {
 	return nil
 }
 
-// steps returns the nodes of each loss. No node is lost twice.
+// steps returns the names of the nodes of each loss: `first`, and then the nodes in each --then. It
+// returns an error if a node would be lost twice.
 func (o *sequenceOptions) steps(first []string) ([][]string, error) {
 	steps, lost := [][]string{first}, slices.Clone(first)
 	for _, text := range o.then {
@@ -65,7 +67,8 @@ func (o *sequenceOptions) steps(first []string) ([][]string, error) {
 	return steps, nil
 }
 
-// sequence returns the effects of losing the nodes in --node, and then those in each --then.
+// sequence returns the effect of losing the nodes in --node, and then the effect of each later loss
+// in --then. With --surge, the effect of the rollout comes first.
 func (o *lossOptions) sequence(ctx context.Context, c client.Client, r *view.Room) ([]view.PoolLoss, error) {
 	steps, err := o.steps(o.nodes)
 	if err != nil {
@@ -83,7 +86,8 @@ func (o *lossOptions) sequence(ctx context.Context, c client.Client, r *view.Roo
 	return r.InSequence(sequence), nil
 }
 
-// surge returns the pods that a rollout of the Deployment in --surge starts before it deletes others.
+// surge returns the additional pods that a rollout of the Deployment in --surge starts before it
+// deletes old pods.
 func (o *lossOptions) surge(ctx context.Context, c client.Client) ([]*corev1.Pod, error) {
 	namespace, err := o.Kubeconfig.Namespace(false)
 	if err != nil {
@@ -118,7 +122,8 @@ func (o *lossOptions) surge(ctx context.Context, c client.Client) ([]*corev1.Pod
 	return added, nil
 }
 
-// surgeOf returns the number of pods that a rollout of the Deployment may start before it deletes others.
+// surgeOf returns the number of additional pods that a rollout of the Deployment may start before
+// it deletes old pods.
 func surgeOf(d *appsv1.Deployment) int {
 	replicas := 1
 	if d.Spec.Replicas != nil {

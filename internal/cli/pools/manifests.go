@@ -27,7 +27,7 @@ import (
 // lastApplied is the annotation in which kubectl apply stores the previously applied manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Field managers of kubectl apply: client-side and server-side.
+// Field manager names of kubectl apply, for client-side and server-side apply.
 const (
 	clientSideApplier = "kubectl-client-side-apply"
 	serverSideApplier = "kubectl"
@@ -64,9 +64,9 @@ func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstruc
 }
 
 // dryApply returns the pool as the API server would store it after applying the manifest. live is
-// the existing pool, or nil. dryApply applies the manifest in the way in which the existing pool
-// was last applied, either client-side, or server-side with the same field manager. Otherwise,
-// fields deleted from the manifest would remain in the pool.
+// the existing pool, or nil. dryApply uses the method by which the existing pool was last applied:
+// client-side apply, or server-side apply with the same field manager. With the other method,
+// fields that were deleted from the manifest would remain in the pool.
 func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
 	if live != nil && live.Annotations[lastApplied] != "" {
 		return dryPatch(ctx, c, manifest, live)
@@ -84,10 +84,10 @@ func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, nil
 }
 
-// dryPatch implements dryApply for a pool that was last applied client-side.
+// dryPatch implements dryApply for a pool that was last applied by client-side kubectl apply.
 func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
-	// Add the annotation to the manifest, because the patch would otherwise remove it from the
-	// pool.
+	// Add the annotation lastApplied to the manifest, because the patch would otherwise remove the
+	// annotation from the pool.
 	manifest = manifest.DeepCopy()
 	annotations := manifest.GetAnnotations()
 	if annotations == nil {
@@ -112,7 +112,8 @@ func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, withoutPatch(err, live.Name)
 }
 
-// withoutPatch removes the patch from the API server's error message about an unknown field.
+// withoutPatch shortens the API server's error message about an unknown field. The original message
+// contains the entire patch.
 func withoutPatch(err error, name string) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -127,7 +128,7 @@ func withoutPatch(err error, name string) error {
 }
 
 // applierOf returns the field manager that applied the pool server-side, such as a GitOps tool. If
-// there is none, or more than one, it returns the field manager of kubectl.
+// there is no such field manager or more than one, it returns the field manager of kubectl.
 func applierOf(live *tidekeeperv1.NodePool) string {
 	var names []string
 	if live != nil {

@@ -21,7 +21,8 @@ const (
 	fewMembers  = 10
 )
 
-// roomLines describes the pool's free, lost and requested capacity, one line per aspect.
+// roomLines describes the pool's free, lost and requested capacity. Each line consists of a label,
+// which may be "", and a text.
 func roomLines(d view.PoolDetail) (lines [][2]string) {
 	r := d.Room
 	if r == nil || r.Nodes == 0 {
@@ -54,8 +55,8 @@ func sharesText(shares []capacity.Share) string {
 	return strings.Join(texts, ", ")
 }
 
-// printMembers prints a table of all nodes. If there are many nodes and all is not set, it prints a
-// histogram and the fullest nodes instead.
+// printMembers prints a table of all nodes of a pool. If there are more than manyMembers nodes and
+// all is not set, it prints a histogram and the fullest nodes instead.
 func printMembers(out io.Writer, members []view.Member, all bool, now time.Time, s term.Screen) error {
 	if all || len(members) <= manyMembers {
 		return membersTable(members, now).WriteTo(out, s)
@@ -67,7 +68,8 @@ func printMembers(out io.Writer, members []view.Member, all bool, now time.Time,
 	return membersTable(members[:fewMembers], now).WriteTo(out, s)
 }
 
-// histogram returns a table of the number of nodes by the level of their fullest resource.
+// histogram returns a table of the number of nodes by the requested percentage of their fullest
+// resource. It omits empty ranges.
 func histogram(members []view.Member) *term.Table {
 	classes := view.Histogram(members)
 	most := 0
@@ -83,7 +85,7 @@ func histogram(members []view.Member) *term.Table {
 	return t
 }
 
-// membersTable returns a table of the pool's nodes, the fullest first.
+// membersTable returns a table with a row for each node of a pool.
 func membersTable(members []view.Member, now time.Time) *term.Table {
 	t := &term.Table{Bars: levelBars[1:], Columns: []term.Column{
 		{Header: "NODE", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"}, {Header: "LACKS", Text: 20},

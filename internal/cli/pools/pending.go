@@ -79,7 +79,8 @@ func pendingTable(groups []view.PendingGroup) *term.Table {
 	return t
 }
 
-// answerCell describes whether a pool can take a group's pods, now or on an empty node.
+// answerCell describes whether a group of pending pods fits into a pool: now, on an empty node, on
+// a new node or never.
 func answerCell(in view.PendingIn) term.Cell {
 	text, severity := in.AnswerText()
 	return term.Painted(cmdutil.ColorOf(severity), text)

@@ -74,7 +74,7 @@ for that), 1 an error, or those of kubectl tide --help.`,
 	return cmd
 }
 
-// noNames rejects arguments, because plan only accepts manifests.
+// noNames rejects arguments, because the command plan only accepts the flags -f, -k and --delete.
 func noNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -116,9 +116,8 @@ func (o *planOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// plan computes the changes that applying and deleting the NodePools would cause. It sends one
-// dry-run request per pool and a few lists. For a few nodes with affected pods, it lists the pods
-// of each node; otherwise, it lists all pods.
+// plan computes the changes that applying and deleting the NodePools would cause. It sends a
+// dry-run request for each pool, and lists pools, nodes and pods.
 func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	manifests, err := o.read()
 	if err != nil {
@@ -186,8 +185,8 @@ func budgetBlockers(ctx context.Context, c client.Client, planned []preview.Pod,
 	return slices.DeleteFunc(blockers, func(b drain.Blocker) bool { return b.Reason != drain.Budget && b.Reason != drain.SeveralBudgets }), nil
 }
 
-// affectedPods returns the pods that the plan may affect. The result may include other pods. The
-// pods of a deleted RuntimeClass can be on any node.
+// affectedPods returns at least the pods that the plan may affect. It lists all pods if the plan
+// deletes a RuntimeClass, because the pods of a RuntimeClass can be on any node.
 func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]corev1.Pod, error) {
 	if len(plan.DeletedRuntimeClasses()) > 0 {
 		return cmdutil.AllPods(ctx, c)
@@ -195,8 +194,8 @@ func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]core
 	return cmdutil.PodsOf(ctx, c, preview.NodesWithAffectedPods(plan.Nodes))
 }
 
-// noteEmptyPools prints a note about each applied pool that would have no nodes, because its
-// selector may be misspelt.
+// noteEmptyPools prints a note about each applied pool that would have no nodes, because the pool's
+// selector may be misspelled.
 func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	for _, change := range pools.changes {
 		selector, err := plan.Selector(change.after)
@@ -206,7 +205,8 @@ func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	}
 }
 
-// read returns the NodePools in the manifests.
+// read returns the NodePools in the manifests of -f and -k. It prints a note if it skips objects of
+// other kinds.
 func (o *planOptions) read() ([]*unstructured.Unstructured, error) {
 	if !o.hasManifests() {
 		return nil, nil
@@ -272,7 +272,8 @@ func (o *planOptions) changePools(ctx context.Context, c client.Client, manifest
 	return all, nil
 }
 
-// applied returns the change that applying a manifest would cause.
+// applied returns the change of a pool that applying a manifest would cause. live is the existing
+// pool, or nil.
 func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (poolChange, error) {
 	pool, err := dryApply(ctx, c, manifest, live)
 	change := poolChange{name: manifest.GetName(), action: view.PoolUnchanged, before: live, after: pool}
@@ -286,7 +287,8 @@ func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstru
 	return change, err
 }
 
-// deletedPool returns the change that deleting a pool would cause.
+// deletedPool returns the change that deleting a pool would cause. live is the existing pool; if it
+// is nil, deletedPool returns an error.
 func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name string, live *tidekeeperv1.NodePool) (poolChange, error) {
 	if live == nil {
 		return poolChange{}, cmdutil.NotFound(poolKind.Name, "", name)
@@ -308,8 +310,8 @@ func differs(a, b *tidekeeperv1.NodePool) bool {
 	return !equality.Semantic.DeepEqual(a.Spec, b.Spec) || !equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }
 
-// planPools returns the planned changes of the NodePools and of their RuntimeClasses. Only pools
-// with a handler have a RuntimeClass.
+// planPools returns the planned changes of the NodePools and of their RuntimeClasses. It reads
+// RuntimeClasses only if a pool has a handler, because other pools have no RuntimeClass.
 func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poolChanges) ([]view.PoolPlan, error) {
 	var plans []view.PoolPlan
 	anyHandler := false

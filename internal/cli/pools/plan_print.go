@@ -18,12 +18,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Limits of a printed plan; -o wide removes them.
+// Limits of a printed plan. Except for mostBlockers, they do not apply to -o wide.
 const (
-	mostNames  = 5  // maximum number of names listed for a group of nodes with equal changes
-	mostGroups = 20 // maximum number of listed groups of nodes
-	mostOwners = 20 // maximum number of listed owners of pods
-	// maximum number of listed PodDisruptionBudgets that do not allow evictions
+	mostNames  = 5  // maximum number of node names listed for a group of nodes with equal changes
+	mostGroups = 20 // maximum number of listed groups of nodes with equal changes
+	mostOwners = 20 // maximum number of listed workloads with affected pods
+	// mostBlockers is the maximum number of listed PodDisruptionBudgets that do not allow
+	// evictions.
 	mostBlockers = 10
 )
 
@@ -51,7 +52,8 @@ func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
 	return nil
 }
 
-// printNodes prints the planned changes of nodes.
+// printNodes prints the planned changes of nodes, grouped by equal changes. If all is set, it
+// prints each node separately.
 func printNodes(out io.Writer, nodes []preview.Node, all bool, s term.Screen) {
 	if len(nodes) == 0 {
 		return
@@ -117,7 +119,8 @@ func planSummary(plan *view.Plan, s term.Screen) []string {
 	return lines
 }
 
-// podFacts describes the plan's consequences for pods, one phrase per consequence.
+// podFacts describes the plan's consequences for pods, with a phrase for each kind of consequence.
+// c holds the numbers of affected pods.
 func podFacts(plan *view.Plan, c view.PlanCounts, s term.Screen) (facts []string) {
 	if plan.Pods == nil {
 		return []string{"unknown"}
@@ -163,7 +166,8 @@ func formatRuntimeClass(p *preview.RuntimeClass) string {
 	}
 }
 
-// groupLines describes a group of nodes with equal changes.
+// groupLines describes the changes of a group of nodes with equal changes, line by line. It cuts
+// long lines at the width of the screen unless all is set.
 func groupLines(g *view.NodeGroup, all bool, s term.Screen) []string {
 	var lines []string
 	add := func(c term.Color, text string) {
@@ -207,7 +211,8 @@ func formatNodes(names []string) string {
 	}
 }
 
-// formatChange describes the change of a label, annotation or taint.
+// formatChange describes the planned change of a node's label, annotation or taint, and returns the
+// color in which to print it.
 func formatChange(c preview.Change) (term.Color, string) {
 	value := c.To
 	color, mark, note := term.Green, "+", ""
@@ -223,7 +228,7 @@ func formatChange(c preview.Change) (term.Color, string) {
 	return color, fmt.Sprintf("  %s %s %s%s", mark, c.Kind, setting.Format(c.SettingKey(), value), note)
 }
 
-// outcomeCell shows the plan's effect on a pod.
+// outcomeCell describes the plan's effect on a pod, such as "evicted".
 func outcomeCell(p preview.Pod) term.Cell {
 	evicted := "evicted"
 	if p.WithinBudgets {
@@ -241,7 +246,8 @@ func outcomeCell(p preview.Pod) term.Cell {
 	}
 }
 
-// podNote describes special circumstances of a pod's eviction.
+// podNote explains why an affected pod would not be recreated on another node, or not at all. It
+// returns "" for pods that would be recreated.
 func podNote(p preview.Pod) string {
 	switch {
 	case p.NotRecreatable != "":
@@ -257,8 +263,8 @@ func podNote(p preview.Pod) string {
 	}
 }
 
-// ownersTable returns a table of the pods by workload. `more` is the number of pods that the table
-// omits.
+// ownersTable returns a table of the affected pods, grouped by workload and outcome. `more` is the
+// number of pods that the table omits.
 func ownersTable(pods []preview.Pod) (t *term.Table, more int) {
 	t = &term.Table{Columns: []term.Column{
 		{Header: "NAMESPACE", Name: true}, {Header: "WORKLOAD", Name: true}, {Header: "PODS"}, {Header: "NODES", Drop: 1}, {Header: "OUTCOME"},

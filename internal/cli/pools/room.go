@@ -21,7 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// roomOptions holds the flags and arguments common to fit, loss and pending.
+// roomOptions holds the flags and arguments that the commands fit, loss, pending and blockers
+// share.
 type roomOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
@@ -38,7 +39,7 @@ func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
 // Validate implements [cmdutil.Options].
 func (o *roomOptions) Validate() error { return o.output.Validate() }
 
-// open returns a client, and the Room with the selected pools, all nodes and all pods of the
+// open returns a client, and the [view.Room] with the selected pools, all nodes and all pods of the
 // cluster.
 func (o *roomOptions) open(ctx context.Context) (client.Client, *view.Room, error) {
 	c, err := o.Kubeconfig.Client()
@@ -57,8 +58,8 @@ func (o *roomOptions) printUnevaluated(constraints []string) {
 	}
 }
 
-// nodesOptions holds the flags and arguments common to loss and blockers, which evaluate either
-// pools or individual nodes.
+// nodesOptions holds the flags and arguments that the commands loss and blockers share. Both
+// evaluate either pools or individual nodes.
 type nodesOptions struct {
 	roomOptions
 	nodes []string // names of nodes; empty to evaluate the nodes of pools
@@ -85,7 +86,7 @@ func (o *nodesOptions) Validate() error {
 	return o.roomOptions.Validate()
 }
 
-// checkNodes returns an error if a named node does not exist.
+// checkNodes returns an error if a node with one of the given names does not exist.
 func checkNodes(r *view.Room, names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(r.Nodes, func(n *corev1.Node) bool { return n.Name == name }) {
@@ -123,8 +124,9 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, er
 	return r, nil
 }
 
-// readDaemonSets reads the DaemonSets that run on new nodes, if a pool has a nodeTemplate. If the user
-// is not allowed to list them, they stay unknown, and answers about new nodes are upper bounds.
+// readDaemonSets sets r.DaemonSets if a pool has a nodeTemplate, because pods of DaemonSets also
+// run on new nodes. If the user is not allowed to list DaemonSets, r.DaemonSets stays nil
+// (unknown), and results about new nodes are upper bounds.
 func readDaemonSets(ctx context.Context, c client.Client, r *view.Room) error {
 	if !r.HasTemplate() {
 		return nil

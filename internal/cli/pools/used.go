@@ -30,11 +30,12 @@ import (
 // served by another server, and the rest of the output is useful without metrics.
 const metricsTimeout = 3 * time.Second
 
-// problemLimit is the maximum length of a server's error message.
+// problemLimit is the maximum length, in bytes, of the error message of the metrics API in the
+// output.
 const problemLimit = 200
 
-// ReadMetrics reads the measured usage of all nodes. Unavailable metrics are not an error; the
-// result then contains the reason.
+// ReadMetrics reads the measured usage of all nodes. If the metrics are unavailable, it returns no
+// error, and the result contains the reason.
 func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.NodeMetrics, error) {
 	config, err := e.Kubeconfig.Config()
 	if err != nil {
@@ -77,11 +78,12 @@ func problemOf(err error, timeout time.Duration) string {
 	}
 }
 
-// anAmount matches the amounts in metrics that are safe to parse. Other amounts are ignored,
-// because a huge exponent would take too long to parse.
+// anAmount matches the resource amounts in metrics that are parsed. Other amounts are ignored,
+// because an amount with a huge exponent would take too long to parse.
 var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
-// metricsOf converts a node's metrics. It ignores malformed values.
+// metricsOf converts the metrics of a node from an unstructured NodeMetrics object. It ignores
+// malformed values.
 func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	m := capacity.Metrics{Node: o.GetName(), Usage: corev1.ResourceList{}}
 	if at, _, err := unstructured.NestedString(o.Object, "timestamp"); err == nil {
@@ -101,8 +103,8 @@ func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	return m
 }
 
-// usedByPools returns the measured usage of each pool's nodes; nil means unknown. It reads only the
-// metadata of nodes.
+// usedByPools returns the measured usage of the nodes of each pool, in the order of pools. An entry
+// is nil if the usage is unknown. It reads only the metadata of nodes.
 func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
 	used := make([]*capacity.Used, len(pools))
 	if len(pools) == 0 {

@@ -15,10 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// beforeUsed is the header of the column in front of which the column USED is inserted.
+// beforeUsed is the header of the table column before which the column USED is inserted.
 const beforeUsed = "FITS NOW"
 
-// addUsed adds the column USED, the measured usage of nodes, to the wide table.
+// addUsed adds the column USED, the measured usage of the nodes of each pool, to the table of -o
+// wide.
 func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used) {
 	at := slices.IndexFunc(t.Columns, func(c term.Column) bool { return c.Header == beforeUsed })
 	t.Columns = slices.Insert(t.Columns, at, term.Column{Header: "USED", Drop: 3})
@@ -38,8 +39,8 @@ func usedCell(nodes int32, u *capacity.Used) term.Cell {
 	}
 }
 
-// withUsed returns the list for -o json and -o yaml. A pool with known usage has the additional
-// field used, next to status.
+// withUsed returns the list of pools for -o json and -o yaml. A pool whose nodes have a known usage
+// has the additional field used, next to the field status.
 func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstructured.UnstructuredList, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
 	if err != nil {
@@ -56,7 +57,8 @@ func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstruct
 	return shown, nil
 }
 
-// addUsedField adds the field used to a pool unless its usage is unknown.
+// addUsedField adds the field used, the measured usage of the pool's nodes, to the fields of a
+// pool. It does nothing if u is nil (unknown).
 func addUsedField(pool map[string]any, u *capacity.Used) (err error) {
 	if u != nil {
 		pool["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u)

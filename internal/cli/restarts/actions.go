@@ -20,7 +20,7 @@ type Actions struct {
 	Client client.Client
 }
 
-// RestartNow requests a restart, like kubectl tide restarts now.
+// RestartNow requests a restart by the named ScheduledRestart, like `kubectl tide restarts now`.
 func (a *Actions) RestartNow(ctx context.Context, namespace, name string) (string, error) {
 	r, err := getRestart(ctx, a.Client, namespace, name)
 	if err != nil {
@@ -42,12 +42,13 @@ func (a *Actions) RestartNow(ctx context.Context, namespace, name string) (strin
 	return text, err
 }
 
-// Suspend suspends the schedule, like kubectl tide restarts suspend.
+// Suspend suspends the schedule of the named ScheduledRestart, like `kubectl tide restarts
+// suspend`.
 func (a *Actions) Suspend(ctx context.Context, namespace, name string) (string, error) {
 	return a.change(ctx, namespace, name, (*suspendOptions).suspend)
 }
 
-// Resume resumes the schedule, like kubectl tide restarts resume.
+// Resume resumes the schedule of the named ScheduledRestart, like `kubectl tide restarts resume`.
 func (a *Actions) Resume(ctx context.Context, namespace, name string) (string, error) {
 	return a.change(ctx, namespace, name, (*suspendOptions).resume)
 }

@@ -19,16 +19,16 @@ import (
 // noticeWithin is the time to wait for a manager to react to a request if no lease names a leader.
 const noticeWithin = 5 * time.Second
 
-// asker requests restarts in a namespace, and reports why a requested restart waits.
+// asker requests restarts of workloads in a namespace, and reports why a requested restart waits.
 type asker struct {
 	*cmdutil.Env
 	client  client.Client
 	options []client.PatchOption
-	// gates is nil if the user is not allowed to read the objects that determine whether a restart
-	// starts.
+	// gates evaluates why a restart waits. It is nil if the objects that determine whether a
+	// restart starts could not be read.
 	gates *gateReader
-	// asked lists the ScheduledRestarts for which a restart was requested, as they were before the
-	// request.
+	// asked lists the ScheduledRestarts for which a restart was requested, in their state before
+	// the request. last is the latest of them, in its state after the request.
 	asked []*tidekeeperv1.ScheduledRestart
 	last  *tidekeeperv1.ScheduledRestart
 }
@@ -44,8 +44,9 @@ type requested struct {
 	alsoBy []string
 }
 
-// newAsker returns an asker. If the user is not allowed to read the objects that the gates depend
-// on, the asker still requests restarts, but does not report why they wait.
+// newAsker returns an asker for the given namespace. If the objects that determine whether a
+// restart starts cannot be read, the asker still requests restarts, but does not report why
+// restarts wait.
 func newAsker(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, options []client.PatchOption) *asker {
 	a := &asker{Env: e, client: c, options: options}
 	if gates, err := newGateReader(ctx, e, c, namespace, func(m view.Manager) view.Settings { return view.SettingsOf(m.Published) }); err == nil {
@@ -85,9 +86,9 @@ func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return done, nil
 }
 
-// queue returns a phrase about the restart in progress, after which the requested restart will run;
-// "" if there is none. If the restart in progress evicts pods, there may be no pods left that are
-// older than the request.
+// queue returns a phrase about a restart in progress, which the requested restart will follow. It
+// returns "" if no restart is in progress. If the restart in progress evicts pods, it may leave no
+// pods that are older than the request.
 func queue(r *tidekeeperv1.ScheduledRestart) string {
 	active := r.Status.Active
 	switch {
@@ -102,8 +103,8 @@ func queue(r *tidekeeperv1.ScheduledRestart) string {
 	}
 }
 
-// noManager returns the evidence that no manager is running to serve the requests. It returns "" if
-// there is no evidence.
+// noManager describes the evidence that no manager is running to carry out the requested restarts.
+// It returns "" if there is no evidence.
 func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	m, err := cmdutil.ManagerIfAllowed(ctx, a.Env, a.client)
 	if err != nil || m.Leader != "" || a.last == nil {
@@ -116,8 +117,8 @@ func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	if problem := view.Outdated(m, unobserved, a.Now()); problem != "" || dryRun {
 		return problem, nil
 	}
-	// A manager without leader election holds no lease. Only its updates of the object's status
-	// show that it is running.
+	// A manager without leader election holds no lease. Only updates of the ScheduledRestart's
+	// status show that such a manager is running.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, noticeWithin, true, func(ctx context.Context) (bool, error) {
 		err := a.client.Get(ctx, client.ObjectKeyFromObject(a.last), a.last)
 		return err == nil && view.NoticesRequest(a.last, a.Now()), err
@@ -128,7 +129,7 @@ func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	return "", client.IgnoreNotFound(errors.Join(err, ctx.Err()))
 }
 
-// noteManager prints a note to stderr if no manager is running.
+// noteManager prints a note to stderr if there is evidence that no manager is running.
 func (a *asker) noteManager(ctx context.Context, dryRun bool) error {
 	problem, err := a.noManager(ctx, dryRun)
 	if problem != "" {

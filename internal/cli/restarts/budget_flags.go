@@ -25,7 +25,7 @@ type budgetFlags struct {
 	given *pflag.FlagSet
 }
 
-// addTo adds the flags to a flag set, with the manager's defaults.
+// addTo adds the flags for the restart budget to a flag set, with the manager's defaults.
 func (b *budgetFlags) addTo(f *pflag.FlagSet) {
 	b.given = f
 	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: budget.LongestSlotAge}
@@ -46,7 +46,7 @@ func (b *budgetFlags) validate() error {
 	return cmp.Or(concurrentRange.Check(budget.FlagMaxConcurrent, b.maxConcurrent), shareRange.Check(budget.FlagNamespaceShare, b.namespaceShare))
 }
 
-// settings returns m's published settings, overridden by the command's flags.
+// settings returns the settings that the manager published, overridden by the flags of the command.
 func (b *budgetFlags) settings(m view.Manager) view.Settings {
 	s := view.SettingsOf(m.Published)
 	give := func(flag string, take func()) {

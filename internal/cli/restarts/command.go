@@ -49,7 +49,8 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 	return cmd
 }
 
-// getRestart reads a ScheduledRestart. It sets the object's kind, which the client leaves empty.
+// getRestart reads a complete ScheduledRestart. It sets the object's kind, which the client leaves
+// empty.
 func getRestart(ctx context.Context, c client.Client, namespace, name string) (*tidekeeperv1.ScheduledRestart, error) {
 	r := &tidekeeperv1.ScheduledRestart{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, r); err != nil {
@@ -59,8 +60,8 @@ func getRestart(ctx context.Context, c client.Client, namespace, name string) (*
 	return r, nil
 }
 
-// listRestarts lists complete ScheduledRestarts. It sets the objects' kind, which the client leaves
-// empty.
+// listRestarts lists complete ScheduledRestarts. It sets the kind of the list and of its objects,
+// which the client leaves empty.
 func listRestarts(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.ScheduledRestartList, error) {
 	list := &tidekeeperv1.ScheduledRestartList{}
 	if err := c.List(ctx, list, options...); err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // clusterRestarts holds a cluster's ScheduledRestarts, and the list options for this cluster. Each
-// cluster has its own options, because they include the namespace of its context and the workloads
-// with several ScheduledRestarts.
+// cluster has its own options, because the options include the namespace of the cluster's context
+// and state that was read from the cluster.
 type clusterRestarts struct {
 	list    *tidekeeperv1.ScheduledRestartList
 	options *listOptions
@@ -48,7 +48,7 @@ func (o *listOptions) clusters() *cmdutil.Clusters[clusterRestarts, sharedRestar
 	}
 }
 
-// ofCluster returns a copy of the options for one cluster.
+// ofCluster returns a copy of the list options for the cluster that e connects to.
 func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	one := *o
 	one.Env, one.cmd, one.looks = e, nil, map[string]look{} // Clusters are read concurrently, and a cobra.Command is not safe for concurrent use.
@@ -57,7 +57,8 @@ func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	return &one, err
 }
 
-// readCluster reads the ScheduledRestarts of a cluster.
+// readCluster reads the ScheduledRestarts of a cluster and, for a table, the Freezes and workloads
+// that affect them.
 func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clusterRestarts, err error) {
 	if read.options, err = o.ofCluster(e); err != nil {
 		return read, err
@@ -77,7 +78,8 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, read.options.NoteOutdated(ctx, c, read.options.unobserved(read.list.Items))
 }
 
-// namespacesDiffer reports whether the table needs a NAMESPACE column.
+// namespacesDiffer reports whether the ScheduledRestarts of all clusters can be in different
+// namespaces, so that the table needs the column NAMESPACE.
 func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]) bool {
 	namespaces := map[string]bool{}
 	for _, a := range answers {
@@ -88,12 +90,12 @@ func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]
 	return o.allNamespaces || len(namespaces) > 1
 }
 
-// fields returns the ScheduledRestart's fields for -o json and -o yaml.
+// fields returns the fields of the ScheduledRestart for -o json and -o yaml.
 func (r *sharedRestart) fields() (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&r.restart)
 }
 
-// contextsTable returns the table of several clusters' ScheduledRestarts.
+// contextsTable returns the table of the ScheduledRestarts of several clusters.
 func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterRestarts], rows []cmdutil.Located[sharedRestart], now time.Time) *term.Table {
 	shown := make([]view.Restart, len(rows))
 	for i := range rows {
@@ -103,7 +105,8 @@ func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterRestarts], r
 	return o.Output.Table(listTable(shown, o.namespacesDiffer(answers), o.Output.Wide(), now, o.Local))
 }
 
-// changes returns the follower that prints later changes in cluster a.
+// changes returns the Follower that implements -w for cluster a, and a function that adds the data
+// that the table shows to a changed ScheduledRestart.
 func (o *listOptions) changes(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], a cmdutil.Answer[clusterRestarts]) (*cmdutil.Follower, func(client.Object) sharedRestart, error) {
 	one := a.Value.options
 	if a.Problem != "" {

@@ -27,7 +27,7 @@ type explainOptions struct {
 	zone, from string
 	count      int
 
-	// ref names a ScheduledRestart or its workload. It is nil if the argument is a cron schedule.
+	// ref names a ScheduledRestart or its workload. It is nil if the arguments are a cron schedule.
 	ref      *reference
 	schedule *schedule.Schedule
 	after    time.Time
@@ -88,7 +88,7 @@ func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 		return nil
 	}
 	o.after, err = parseTime(o.from, o.schedule.Location())
-	o.after = o.after.Add(-time.Nanosecond) // The search returns ticks after the given time, but a tick exactly at --from must be included.
+	o.after = o.after.Add(-time.Nanosecond) // The search only finds ticks after o.after, but a tick exactly at --from must be included.
 	return err
 }
 
@@ -110,9 +110,9 @@ func (o *explainOptions) Run(ctx context.Context) error {
 	return o.Console.Write(explainTable(explained.Ticks))
 }
 
-// parseTime parses a date or a time. The time zone is `in` unless the string has an offset. If a
-// clock change repeats the local time, parseTime returns the earlier instant, as schedules do for
-// ticks.
+// parseTime parses a date or a time. If the string contains no UTC offset, it is in the time zone
+// `in`. If a clock change repeats the local time, parseTime returns the earlier instant, as
+// schedules do for ticks.
 func parseTime(text string, in *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
@@ -125,7 +125,7 @@ func parseTime(text string, in *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: write 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
 }
 
-// explainTable returns a table with a row for each tick.
+// explainTable returns a table with a row for each tick (scheduled time).
 func explainTable(ticks []view.Tick) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "TICK"}, {Header: "UTC", Drop: 1}, {Header: "CLOCK", Text: 20}}}
 	for _, tick := range ticks {

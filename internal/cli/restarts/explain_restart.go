@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// explainRestart explains the schedule of a ScheduledRestart, and the expected outcome of each of
-// its ticks.
+// explainRestart explains the schedule of a ScheduledRestart in words, and prints the expected
+// outcome of each of the next o.count ticks.
 func (o *explainOptions) explainRestart(ctx context.Context) error {
 	found := historyOptions{Env: o.Env, ref: *o.ref}
 	r, err := found.read(ctx)
@@ -34,8 +34,8 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	explained := view.Explain(ticks, o.Now(), o.count)
 	next := nextOptions{Env: o.Env, namespace: r.Namespace, ahead: cmdutil.Duration{Duration: longestCalendar}}
 	if n := len(explained.Ticks); n > 0 {
-		// No tick waits beyond its deadline, so a forecast until then includes the last tick's
-		// outcome.
+		// No tick waits beyond its deadline, so a forecast until the deadline of the last tick
+		// includes the outcomes of all ticks.
 		last := explained.Ticks[n-1].Time.Add(view.OffsetOf(r) + time.Duration(r.Spec.StartingDeadlineSeconds)*time.Second + time.Minute)
 		next.ahead.Duration = min(longestCalendar, last.Sub(o.Now()))
 	}
@@ -68,8 +68,8 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 // starts.
 type fates struct {
 	of *tidekeeperv1.ScheduledRestart
-	// outside is set if the ScheduledRestart has windows. The calendar then leaves out the ticks
-	// outside of the windows.
+	// outside is set if the ScheduledRestart has windows. The calendar then omits ticks outside of
+	// the windows.
 	outside bool
 	// until is the end of the period that the calendar covers.
 	until    time.Time

@@ -19,14 +19,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// putBackTimeout is the time limit for restoring the original failure limit. The command retries
-// the patch even after Ctrl-C.
+// putBackTimeout is the time limit for restoring the original failure limit. Until then, the
+// command retries the patch, even after Ctrl-C.
 const putBackTimeout = 10 * time.Second
 
 // clearFailures resumes a schedule that stopped after too many failures. The manager only resumes
-// it after a change of the spec, but the spec must end up unchanged. So clearFailures changes the
-// failure limit by 1, and then restores it. The schedule continues even if restoring the limit
-// fails.
+// the schedule after a change of the spec, but the user wants to keep the spec. So clearFailures
+// changes the failure limit by 1, and then restores the original limit. The schedule continues even
+// if restoring the limit fails.
 func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, dryRun bool) error {
 	limit, other := r.Spec.FailureLimit, r.Spec.FailureLimit+1
 	if limit >= tidekeeperv1.MaxFailureLimit {
@@ -39,7 +39,8 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	if refused(err) {
 		return err // nothing has changed
 	}
-	// The API server may have applied the patch even if its response was lost.
+	// Restore the limit even after an error, because the API server may have applied the patch
+	// although its response was lost.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTimeout)
 	defer cancel()
 	var last error
@@ -49,7 +50,7 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 			return true, nil
 		}
 		// If the current limit is not the temporary limit, either the first patch was not applied,
-		// or another client has changed the limit since. There is nothing to restore in both cases.
+		// or another client has changed the limit. In both cases, there is nothing to restore.
 		now := &tidekeeperv1.ScheduledRestart{}
 		return c.Get(ctx, client.ObjectKeyFromObject(r), now) == nil && now.Spec.FailureLimit != other, nil
 	}) != nil {
@@ -68,8 +69,8 @@ func exchangeLimit(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	return c.Patch(ctx, r.DeepCopy(), client.RawPatch(types.JSONPatchType, change), append(options, client.FieldOwner(cmdutil.FieldManager))...)
 }
 
-// refused reports whether the API server rejected the patch with a 4xx status, so that nothing was
-// changed.
+// refused reports whether err shows that the API server rejected a patch with a 4xx status, so that
+// nothing was changed.
 func refused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// longestForecast is the maximum period that can be simulated. It limits the command's CPU time.
+// longestForecast is the maximum period that the command can simulate, to limit its CPU time.
 const longestForecast = 7 * 24 * time.Hour
 
 // forecastOptions holds the flags of restarts forecast.
@@ -30,13 +30,13 @@ type forecastOptions struct {
 	settings view.Settings
 }
 
-// forecastOutput is the JSON and YAML output of the command: the forecast, and the settings that it
-// depends on.
+// forecastOutput is the JSON and YAML output of restarts forecast: the forecast, and the settings
+// from which it was computed.
 type forecastOutput struct {
 	forecast.Forecast `json:",inline"`
 	Settings          forecastSettings `json:"settings"`
-	// Defaults lists the flag names of the settings with default values, because neither a flag nor
-	// the manager provides a value.
+	// Defaults lists the flag names of the settings whose values are defaults, because neither a
+	// flag nor the manager provides a value.
 	Defaults []string `json:"defaults"`
 	// Partial is set if the forecast excludes restarts in other namespaces, which the user is not
 	// allowed to list.

@@ -15,7 +15,7 @@ import (
 )
 
 // print prints a forecast in the format of -o. By default, it prints tables, a summary and the
-// assumptions. partial is set if other namespaces are not included.
+// assumptions. partial is set if the forecast excludes restarts in other namespaces.
 func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	for _, problem := range f.Problems {
 		o.Console.Note("left out: " + problem)
@@ -54,7 +54,8 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 // mostHanging is the maximum number of hanging rollouts that a note names.
 const mostHanging = 3
 
-// hangingText names rollouts that make no progress. It returns "" if there are none.
+// hangingText describes the rollouts that make no progress, and names the first mostHanging. It
+// returns "" if there is no such rollout.
 func hangingText(all []forecast.Hanging) string {
 	var named []string
 	for _, h := range all[:min(len(all), mostHanging)] {
@@ -92,7 +93,8 @@ func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, 
 	return &t.Table
 }
 
-// tickNames lists the names of the ticks' ScheduledRestarts.
+// tickNames lists the ScheduledRestarts of the given ticks by name, with the namespace if
+// namespaces is set.
 func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	names := make([]string, 0, len(ticks))
 	for _, t := range ticks {
@@ -132,7 +134,7 @@ func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *t
 	return t
 }
 
-// summaryText states the number of ticks with each outcome.
+// summaryText states the number of ticks with each outcome in a forecast.
 func summaryText(f *forecast.Forecast, local *time.Location) string {
 	s := f.Summary
 	moment := func(t time.Time) string { return term.Moment(t, f.From, local) }

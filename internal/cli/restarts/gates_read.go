@@ -21,7 +21,7 @@ import (
 )
 
 // gateReader evaluates whether restarts in a namespace would start now. It reads the Freezes, the
-// manager's settings and the other restarts only once for all restarts in the namespace.
+// manager's settings and the ScheduledRestarts only once for all restarts in the namespace.
 type gateReader struct {
 	*cmdutil.Env
 	client    client.Client
@@ -32,12 +32,14 @@ type gateReader struct {
 	freezes  []period.Period
 	// known lists all ScheduledRestarts of the namespace, and the ScheduledRestarts in other
 	// namespaces with a restart in progress, which use slots of the restart budget. where is a
-	// remark for the budget gate if the user is not allowed to list the other namespaces.
+	// remark for the budget gate if the user is not allowed to list other namespaces, and ""
+	// otherwise.
 	known []*tidekeeperv1.ScheduledRestart
 	where string
 }
 
-// newGateReader reads the state that is common to the gates of all restarts in a namespace.
+// newGateReader reads the state that the gates of all restarts in a namespace share. The function
+// settings returns the settings of the restart budget.
 func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, settings func(view.Manager) view.Settings) (g *gateReader, err error) {
 	g = &gateReader{Env: e, client: c, namespace: namespace}
 	if g.manager, err = cmdutil.ManagerIfAllowed(ctx, e, c); err != nil {
@@ -67,7 +69,7 @@ func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespa
 	return g, cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// of evaluates the gates of r, which must be in the namespace of g.
+// of evaluates the gates of r. The namespace of r must be g.namespace.
 func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (view.Gates, error) {
 	in := decision.Input{Restart: r, Offset: view.OffsetOf(r), Now: g.Now(), Freezes: g.freezes}
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&r.Spec)
@@ -88,8 +90,8 @@ func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return view.GatesOf(in, slots.Gate(g.where)), nil
 }
 
-// readTarget reads the workload's state into `in`. For a workload without an adapter whose pods are
-// evicted, it reads the scale subresource.
+// readTarget reads the state of r's target workload into `in`. If this version has no adapter for
+// the workload's kind and the restart evicts pods, it reads the scale subresource instead.
 func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, in *decision.Input) (err error) {
 	if _, unknown := workload.Get(r.Spec.TargetRef); unknown != nil && decision.Evicts(r) {
 		return scale.Read(ctx, c, r.Namespace, r.Spec.TargetRef, in)
@@ -98,8 +100,8 @@ func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledR
 	return err
 }
 
-// targetOf returns the state of the target workload, or nil if it does not exist. unserved is set
-// if the cluster does not serve the workload's kind.
+// targetOf returns the state of r's target workload, or nil if the workload does not exist.
+// unserved is set if the cluster does not serve the workload's kind.
 func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (state *workload.State, unserved bool, err error) {
 	kind, err := workload.Get(r.Spec.TargetRef)
 	if err != nil {

@@ -87,7 +87,8 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	return o.Console.Write(historyTable(entries, o.Local))
 }
 
-// read returns the ScheduledRestart that the argument names, directly or by its workload.
+// read returns the ScheduledRestart that the argument names, either by its own name or by the name
+// of its workload.
 func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledRestart, error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -114,7 +115,7 @@ func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledResta
 	return &found[0], nil
 }
 
-// historyTable returns a table with a row for each past tick.
+// historyTable returns a table with a row for each past tick, and for the restart in progress.
 func historyTable(entries []view.HistoryEntry, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK"}, {Header: "TRIGGER", Drop: 3}, {Header: "OUTCOME", Name: true}, {Header: "WAITED", Drop: 2}, {Header: "TOOK"}, {Header: "PODS", Drop: 4},

@@ -32,7 +32,7 @@ type listOptions struct {
 	refs      []reference
 	namespace string
 	shared    view.Shared
-	// looks caches the Freezes and workloads, keyed by namespace.
+	// looks caches the Freezes and workloads of each namespace, keyed by namespace.
 	looks map[string]look
 }
 
@@ -139,7 +139,8 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// unobserved counts the ScheduledRestarts whose status may be outdated.
+// unobserved counts the ScheduledRestarts with a change, request or due tick that no manager has
+// observed, so that their status may be outdated.
 func (o *listOptions) unobserved(items []tidekeeperv1.ScheduledRestart) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.AddRestart(&items[i], o.Now())
@@ -174,8 +175,8 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	return list, nil
 }
 
-// older returns the ScheduledRestarts whose workload has a pod older than --older-than. If no pods
-// of the workload are known, it compares the age of the last successful restart instead.
+// older returns the ScheduledRestarts whose workload has a pod that is older than --older-than. If
+// no pods of the workload are known, the time since the last successful restart counts instead.
 func (o *listOptions) older(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) ([]tidekeeperv1.ScheduledRestart, error) {
 	ages, err := readPodAges(ctx, c, namespacesOf(items))
 	if err != nil {
@@ -201,8 +202,8 @@ func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time
 	return o.Output.Table(listTable(shown, o.allNamespaces, o.Output.Wide(), now, o.Local))
 }
 
-// listTable returns a table with a row for each ScheduledRestart. The parameters namespaces and
-// wide add columns.
+// listTable returns a table with a row for each ScheduledRestart. The parameter namespaces adds a
+// column for the namespace, and wide adds the columns of -o wide.
 func listTable(items []view.Restart, namespaces, wide bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "TARGET", Name: true, Drop: 9}, {Header: "SCHEDULE", Drop: 7}, {Header: "STATUS", Name: true},
@@ -243,7 +244,7 @@ func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.L
 	return row
 }
 
-// nextCell formats the time of the next start, and the reasons why the restart may wait.
+// nextCell formats the time of the next start, and the reasons why the restart may have to wait.
 func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	switch {
 	case r.ActiveSince != nil:
@@ -270,8 +271,8 @@ func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	return c
 }
 
-// workloadText returns the reason why the workload's current state would delay a restart. It is ""
-// if there is none.
+// workloadText explains why the workload's current state would delay a restart. It returns "" if
+// the state would not delay a restart.
 func workloadText(r view.Restart) string {
 	if r.Workload == nil {
 		return ""
@@ -279,7 +280,8 @@ func workloadText(r view.Restart) string {
 	return "; now " + r.Workload.Message
 }
 
-// sharedText lists the names of the other ScheduledRestarts of the same workload.
+// sharedText lists the names of the other ScheduledRestarts of the same workload, as a phrase to
+// append to a message.
 func sharedText(r view.Restart) string {
 	if len(r.AlsoBy) == 0 {
 		return ""

@@ -18,17 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// lookAge is the time for which restarts -w reuses the Freezes and workloads of a namespace.
-// Without reuse, each change in a busy namespace would send new requests.
+// lookAge is the time for which `kubectl tide restarts -w` reuses the Freezes and workloads that it
+// read in a namespace. Without reuse, each change of a ScheduledRestart would cause new requests.
 const lookAge = 10 * time.Second
 
-// look holds a namespace's Freezes and workloads, and the time at which they were read.
+// look holds the Freezes and workloads of a namespace, and the time at which they were read.
 type look struct {
 	at    time.Time
 	world *world
 }
 
-// namespacesOf returns the ScheduledRestarts' namespaces, without duplicates.
+// namespacesOf returns the namespaces of the given ScheduledRestarts, without duplicates.
 func namespacesOf(items []tidekeeperv1.ScheduledRestart) []string {
 	var namespaces []string
 	for i := range items {
@@ -45,7 +45,8 @@ func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []t
 	w := newWorld(o.Env, c, o.namespace)
 	w.alone = true
 	for i := range items {
-		// A workload kind that this version does not know must not make the whole list fail.
+		// Skip workload kinds that this version does not support, so that the rest of the list is
+		// still printed.
 		if _, err := workload.Get(items[i].Spec.TargetRef); err == nil || decision.Evicts(&items[i]) {
 			w.restarts = append(w.restarts, &items[i])
 		}
@@ -65,8 +66,8 @@ func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []t
 	return nil
 }
 
-// lookAgain refreshes a namespace's Freezes and workloads if they are older than lookAge. If
-// reading fails, it keeps the previous state.
+// lookAgain refreshes the Freezes and workloads of a namespace in o.looks if they are older than
+// lookAge. If reading fails, it keeps the previous Freezes and workloads.
 func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace string) {
 	if last, known := o.looks[namespace]; known && o.Now().Sub(last.at) < lookAge {
 		return
@@ -81,7 +82,8 @@ func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace 
 	o.looks = again.looks
 }
 
-// restart returns the summary of r for the list.
+// restart returns the summary of r that the list shows, with the effects of Freezes and of the
+// workload's state.
 func (o *listOptions) restart(r *tidekeeperv1.ScheduledRestart, now time.Time) view.Restart {
 	shown := view.RestartOf(r, o.shared)
 	if around := o.looks[r.Namespace].world; around != nil {

@@ -21,8 +21,8 @@ type minuteTable struct {
 	lastDay  string
 }
 
-// newMinuteTable returns an empty table. The bar of a minute with `greatest` starts has the full
-// length. more lists the columns after the number of starts.
+// newMinuteTable returns a minuteTable without rows. The bar of a minute with `greatest` starts has
+// the full length. more lists the columns after the number of starts.
 func newMinuteTable(greatest int, now time.Time, local *time.Location, s term.Screen, more ...term.Column) *minuteTable {
 	columns := []term.Column{{Header: "DAY"}, {Header: "TIME (" + term.Zone(now, local) + ")"}, {Header: "STARTS"}}
 	if s.Terminal {
@@ -34,12 +34,13 @@ func newMinuteTable(greatest int, now time.Time, local *time.Location, s term.Sc
 	}
 }
 
-// add appends a row for a minute with the given number of starts.
+// add appends a row for a minute with the given number of starts. more contains the cells of the
+// additional columns.
 func (t *minuteTable) add(minute time.Time, starts int, more ...term.Cell) {
 	day := minute.In(t.local).Format("Mon 2 Jan")
 	shown := day
 	if t.terminal && day == t.lastDay {
-		shown = "" // In a file or pipe, every row has the date, for grep and awk.
+		shown = "" // In a file or pipe, every row has the date, so that programs can process rows separately.
 	}
 	t.lastDay = day
 	row := []term.Cell{term.Text(shown), term.Text(term.Clock(minute, t.now, t.local)), term.Text(fmt.Sprint(starts))}

@@ -134,8 +134,8 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 	return read, view.CalendarOf(&f, offsets, underWay), err
 }
 
-// note prints to stderr which ScheduledRestarts the calendar does not show, and which restarts are
-// in progress.
+// note prints to stderr which ScheduledRestarts and how many starts the calendar does not show, and
+// which restarts are in progress.
 func (o *nextOptions) note(calendar *view.Calendar) {
 	for _, problem := range calendar.Problems {
 		o.Console.Note("left out: " + problem)
@@ -161,7 +161,7 @@ func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.
 	return &t.Table
 }
 
-// mostStarts returns the number of starts in the calendar's busiest minute.
+// mostStarts returns the largest number of starts in a minute of the calendar.
 func mostStarts(c view.Calendar) int {
 	greatest := 0
 	for _, m := range c.Minutes {
@@ -170,8 +170,8 @@ func mostStarts(c view.Calendar) int {
 	return greatest
 }
 
-// startNames lists the restarts that start in a minute, and the restarts that are due in the minute
-// but do not start.
+// startNames names the restarts that start in a minute, and the restarts that are due in the minute
+// but do not start. It adds the namespaces if namespaces is set.
 func startNames(m view.Minute, namespaces bool) string {
 	var names []string
 	if len(m.Starts) < m.Count {

@@ -109,7 +109,7 @@ func (o *nowOptions) asker(ctx context.Context, c client.Client) *asker {
 	return newAsker(ctx, o.Env, c, o.namespace, o.DryRun.PatchOptions())
 }
 
-// namesOf joins the ScheduledRestarts' names for a message.
+// namesOf joins the names of ScheduledRestarts with commas.
 func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 	var names []string
 	for i := range items {
@@ -118,10 +118,11 @@ func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 	return strings.Join(names, ", ")
 }
 
-// requestTime returns the time to use as the request's tick: the current time in whole seconds, but
-// later than the last request, because the manager ignores a repeated time. With the method Evict,
-// it rounds up. Creation times have whole seconds, so a pod created earlier in the same second
-// would otherwise not be older than the request, and would not be evicted.
+// requestTime returns the scheduled time (tick) for a requested restart. It is the current time in
+// whole seconds, but later than the last request, because the manager ignores a repeated time. For
+// the method Evict, the time is rounded up. Creation times have whole seconds, so a pod created
+// earlier in the same second would otherwise not count as older than the request, and would not be
+// evicted.
 func requestTime(r *tidekeeperv1.ScheduledRestart, now time.Time) time.Time {
 	tick := now.Truncate(time.Second).UTC()
 	if r.Spec.Method == tidekeeperv1.MethodEvict && tick.Before(now) {

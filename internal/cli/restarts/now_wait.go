@@ -25,8 +25,8 @@ const lookInterval = 500 * time.Millisecond
 type awaited struct {
 	restart *tidekeeperv1.ScheduledRestart
 	tick    time.Time
-	// said is the last printed reason why the restart is not done. A reason is not printed twice in
-	// a row.
+	// said is the reason that was printed last for why the restart is not done. It prevents
+	// printing the same reason twice in a row.
 	said string
 }
 
@@ -34,7 +34,8 @@ type awaited struct {
 // record of it.
 var errReplaced = errors.New("the request has no record: a later request has replaced it")
 
-// outcome returns the request's record in the history. It returns nil while there is no record.
+// outcome returns the record of the requested restart in the ScheduledRestart's history. It returns
+// nil while the restart has no outcome.
 func (a *awaited) outcome() (*tidekeeperv1.RestartRecord, error) {
 	status := &a.restart.Status
 	for i := range status.History {
@@ -54,11 +55,12 @@ func (a *awaited) inProgress() bool {
 	return active != nil && active.Trigger == tidekeeperv1.TriggerRequest && active.ScheduledTime.Time.Equal(a.tick)
 }
 
-// unnoticed is the reason while the status does not reflect the request.
+// unnoticed is the reason why a restart is not done if the ScheduledRestart's status does not
+// reflect the request.
 const unnoticed = "no manager has noticed the request"
 
-// reason describes why the restart is not done yet: it is in progress, it waits, or no manager has
-// noticed the request.
+// reason describes why the requested restart is not done yet. The restart is in progress or waits,
+// or no manager has noticed the request.
 func (a *awaited) reason() string {
 	switch {
 	case a.inProgress():
@@ -115,8 +117,9 @@ func (o *nowOptions) waitFor(ctx context.Context, c client.Client, requests []*a
 	return nil
 }
 
-// lookAt reads the ScheduledRestart, and returns the record of the request, or nil while there is
-// none. It prints the reason why the restart is not done whenever the reason changes.
+// lookAt reads the ScheduledRestart, and returns the record of the requested restart, or nil while
+// the restart has no outcome. It prints the reason why the restart is not done whenever that reason
+// changes.
 func (o *nowOptions) lookAt(ctx context.Context, c client.Client, a *awaited) (*tidekeeperv1.RestartRecord, error) {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(a.restart), a.restart); err != nil {
 		return nil, err

@@ -14,15 +14,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// podAges holds the creation time of each workload's oldest pod.
+// podAges holds the creation time of the oldest pod of each workload in some namespaces.
 type podAges struct {
 	oldest view.PodAges
 	// unread lists the namespaces in which the user is not allowed to list pods.
 	unread []string
 }
 
-// readPodAges lists the pods in the given namespaces, and returns the age of each workload's oldest
-// pod.
+// readPodAges lists the pods in the given namespaces, and returns the creation time of the oldest
+// pod of each workload.
 func readPodAges(ctx context.Context, c client.Reader, namespaces []string) (podAges, error) {
 	ages := podAges{oldest: view.PodAges{}}
 	for _, namespace := range namespaces {

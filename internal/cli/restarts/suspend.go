@@ -108,8 +108,8 @@ func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekee
 	return "resumed" + nextStart(r, o.Now(), o.Local), err
 }
 
-// nextStart describes the time of the next start. It uses only the spec, because the manager may
-// not have updated the status yet.
+// nextStart describes the time of the next start of r, as a phrase to append to a message. It uses
+// only the spec, because the manager may not have updated the status yet.
 func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Location) string {
 	s, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil {

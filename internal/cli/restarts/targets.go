@@ -20,11 +20,12 @@ import (
 // reference is a command-line argument that names a ScheduledRestart, or the workload that it
 // restarts.
 type reference struct {
-	workload string // The kind of the workload; "" if name is the name of a ScheduledRestart.
+	workload string // kind of the workload; "" if name is the name of a ScheduledRestart
 	name     string
 }
 
-// parseReferences parses arguments of the form NAME or TYPE/NAME.
+// parseReferences parses arguments of the form NAME or TYPE/NAME, and drops duplicates. TYPE is a
+// kind of workload, or ScheduledRestart.
 func parseReferences(args []string) ([]reference, error) {
 	var refs []reference
 	for _, arg := range args {
@@ -45,7 +46,7 @@ func parseReferences(args []string) ([]reference, error) {
 	return refs, nil
 }
 
-// matches reports whether the reference names a ScheduledRestart or its workload.
+// matches reports whether the reference names r or the workload of r.
 func (ref reference) matches(r *tidekeeperv1.ScheduledRestart) bool {
 	if ref.workload == "" {
 		return r.Name == ref.name
@@ -62,7 +63,7 @@ func (ref reference) missing(namespace string) error {
 }
 
 // pick returns the ScheduledRestarts that match the references, in the order of the references and
-// without duplicates. It returns an error if a reference matches nothing.
+// without duplicates. It returns an error if a reference matches no ScheduledRestart.
 func pick(all []tidekeeperv1.ScheduledRestart, refs []reference, namespace string) ([]tidekeeperv1.ScheduledRestart, error) {
 	var picked []tidekeeperv1.ScheduledRestart
 	for _, ref := range refs {
@@ -113,8 +114,8 @@ func (t *targets) Validate() error {
 	return t.Selection.Validate(len(t.refs), "name restarts by NAME or TYPE/NAME")
 }
 
-// read returns the selected ScheduledRestarts, and a client to change them. It fails if a named
-// object does not exist, before any object is changed.
+// read returns the selected ScheduledRestarts, and a client with which to change them. It returns
+// an error if a named object does not exist.
 func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, client.Client, error) {
 	c, err := t.Kubeconfig.Client()
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// world is the cluster state that the commands list, next, forecast and explain need to predict
+// world is the cluster state from which the commands list, next, forecast and explain predict
 // restarts.
 type world struct {
 	*cmdutil.Env
@@ -38,13 +38,14 @@ type world struct {
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
-	// alone is set if only the workloads of the given restarts are needed, without other
-	// namespaces. The list sets it, because it does not depend on the restart budget.
+	// alone is set if only workloads in the given namespace are needed. The list of restarts sets
+	// it, because it does not show the restart budget, which all namespaces share.
 	alone bool
-	// partial is set if the user is not allowed to list other namespaces.
+	// partial is set if restarts lacks other namespaces, because the user is not allowed to list
+	// them.
 	partial bool
-	// manager is the state of the manager. unobserved counts the objects with changes that the
-	// manager has not observed.
+	// manager is the state of the manager. unobserved counts the ScheduledRestarts with a change,
+	// request or due tick that no manager has observed.
 	manager    view.Manager
 	unobserved view.Unobserved
 }
@@ -66,7 +67,7 @@ func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, namespace s
 	return r, r.readRest(ctx)
 }
 
-// readRest reads the Freezes, the manager's settings and the target workloads for the
+// readRest reads the Freezes, the state of the manager and the target workloads for the
 // ScheduledRestarts in r.
 func (r *world) readRest(ctx context.Context) (err error) {
 	if err := r.readFreezes(ctx); err != nil {
@@ -78,7 +79,8 @@ func (r *world) readRest(ctx context.Context) (err error) {
 	return r.readWorkloads(ctx)
 }
 
-// readWorkloads reads the target workloads, and the pods of the workloads whose pod age is limited.
+// readWorkloads reads the target workloads of all ScheduledRestarts, and the pods of the workloads
+// whose pod age is limited.
 func (r *world) readWorkloads(ctx context.Context) error {
 	if err := r.readTargetsOfAll(ctx); err != nil {
 		return err
@@ -117,7 +119,8 @@ func (r *world) readTargetsOfAll(ctx context.Context) error {
 	return nil
 }
 
-// readPods reads the pods' ages in the namespaces with a ScheduledRestart that limits the pod age.
+// readPods reads the creation times of pods in the namespaces with a ScheduledRestart that limits
+// the age of pods.
 func (r *world) readPods(ctx context.Context) error {
 	limited := map[string]bool{}
 	for _, restart := range r.restarts {
@@ -142,7 +145,7 @@ func (r *world) readPods(ctx context.Context) error {
 }
 
 // inNamespaces calls read for all namespaces (""). If the user is not allowed to list all
-// namespaces and `one` is not empty, it calls read for the namespace `one` and returns it.
+// namespaces and `one` is not "", it then calls read for the namespace `one`, and returns `one`.
 func inNamespaces(one string, read func(namespace string) error) (namespace string, err error) {
 	err = read("")
 	if apierrors.IsForbidden(err) && one != "" {
@@ -151,7 +154,8 @@ func inNamespaces(one string, read func(namespace string) error) (namespace stri
 	return "", err
 }
 
-// readRestarts reads the ScheduledRestarts, without the fields that a forecast does not need.
+// readRestarts reads the ScheduledRestarts of all namespaces, or of r.namespace if the user is not
+// allowed to list all. It drops the fields that a forecast does not need.
 func (r *world) readRestarts(ctx context.Context) error {
 	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
 		r.restarts, r.unobserved = nil, view.Unobserved{}
@@ -171,7 +175,8 @@ func (r *world) readRestarts(ctx context.Context) error {
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// forget drops the messages in the status, which take memory and do not affect the forecast.
+// forget drops the messages in the status of a ScheduledRestart, which take memory and do not
+// affect a forecast.
 func forget(r *tidekeeperv1.ScheduledRestart) {
 	for i := range r.Status.History {
 		r.Status.History[i].Message = ""
@@ -181,8 +186,8 @@ func forget(r *tidekeeperv1.ScheduledRestart) {
 	}
 }
 
-// readFreezes reads the Freezes that apply to the ScheduledRestarts' namespaces. It omits Freezes
-// that the user is not allowed to read.
+// readFreezes reads the Freezes that apply to the namespaces of the ScheduledRestarts in r. If the
+// user is not allowed to read some Freezes, it omits them and prints a note.
 func (r *world) readFreezes(ctx context.Context) error {
 	namespaces := sets.New[string]()
 	for _, restart := range r.restarts {
@@ -196,8 +201,8 @@ func (r *world) readFreezes(ctx context.Context) error {
 	return err
 }
 
-// readTargets reads the target workloads of one kind. Workloads that the user is not allowed to
-// read are assumed to be healthy.
+// readTargets reads the target workloads of a kind. wanted is the set of target workloads of this
+// kind. Workloads that the user is not allowed to read are assumed to be healthy.
 func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map[forecast.TargetKey]bool) error {
 	var stateErr error
 	take := func(object runtime.Object) error {
@@ -256,8 +261,8 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	return nil
 }
 
-// forecast simulates the restarts from now to the given time. `assumed` is the duration of restarts
-// without a history.
+// forecast simulates the restarts from now to the given time. `assumed` is the duration to assume
+// for a restart whose history contains no success.
 func (r *world) forecast(ctx context.Context, settings view.Settings, assumed time.Duration, until time.Time) (forecast.Forecast, error) {
 	f := forecast.Run(ctx, forecast.Input{
 		Restarts: r.restarts, Targets: r.targets, Freezes: r.freezes, Limits: settings.Limits, AssumedDuration: assumed,

@@ -1,9 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decision decides about an Eviction of the API group lifecycle.k8s.io whose active responder
-// is the manager: whether its pod is moved by a restart of its Deployment, what the restart waits for,
-// and when the next responder takes over. The package has no client, clock or logger.
+// Package decision decides about an Eviction of the API group lifecycle.k8s.io whose active
+// responder is the manager: whether its pod is moved by a restart of its Deployment, what the
+// restart waits for, and when the next responder takes over. The package has no client, clock or
+// logger.
 package decision
 
 import (
@@ -24,18 +25,20 @@ import (
 )
 
 const (
-	// rollingFor is the maximum time for which a rollout by another client delays the restart. It is
-	// the default of startingDeadlineSeconds, by which all other delays of a restart are bounded.
+	// rollingFor is the maximum time for which a rollout by another client delays the restart. It
+	// equals the default of the field startingDeadlineSeconds, which limits all other delays of a
+	// restart.
 	rollingFor = 15 * time.Minute
 	// rollingLook is the interval at which a rollout by another client is checked.
 	rollingLook = 10 * time.Second
 )
 
-// Input holds the facts about an Eviction.
+// Input holds the facts about an Eviction from which [Decide] determines the next step.
 type Input struct {
 	Now      time.Time
 	Eviction *lifecyclev1alpha1.Eviction
-	// Pod is the target, as read from the API server after Restart. It is nil if the pod is gone.
+	// Pod is the pod to evict, or nil if it is gone. If Restart has ended, Pod was read from the
+	// API server after that.
 	Pod *corev1.Pod
 	// Deployment is the pod's Deployment, or nil if there is none.
 	Deployment *appsv1.Deployment
@@ -44,8 +47,8 @@ type Input struct {
 	// Leaving is the number of ready pods of the Deployment, besides Pod, whose evictions are in
 	// progress.
 	Leaving int32
-	// Restart is the restart of the Deployment that was requested since the responder's start time, or
-	// nil if none was requested.
+	// Restart is the restart of the Deployment that was requested since the responder's start time,
+	// or an earlier restart in progress that also replaces Pod. It is nil if there is neither.
 	Restart *rescue.Restart
 	// Restarts is true if the manager runs the controller that restarts workloads.
 	Restarts bool
@@ -54,11 +57,12 @@ type Input struct {
 // Outcome is the reason for which the manager completes its part of an Eviction.
 type Outcome string
 
-// The outcomes.
+// Outcomes of the manager's part of an Eviction.
 const (
 	// Gone means that the pod is gone: usually, a restart has moved it.
 	Gone Outcome = "Gone"
-	// Declined means that the next responder evicts the pod, because a restart would be of no use.
+	// Declined means that the next responder evicts the pod, because the manager does not restart
+	// the pod's Deployment.
 	Declined Outcome = "Declined"
 	// Failed means that the next responder evicts the pod, because its restart has failed.
 	Failed Outcome = "Failed"
@@ -67,20 +71,24 @@ const (
 // Outcomes lists all outcomes.
 var Outcomes = []Outcome{Gone, Declined, Failed}
 
-// Step is the next step of the responder.
+// Step is the manager's next step as the responder of an Eviction.
 type Step struct {
-	// Status is the responder's new entry in status.responders, or nil if no entry has to be written.
+	// Status is the responder's new entry in status.responders, or nil if no entry has to be
+	// written.
 	Status *lifecyclev1alpha1.ResponderStatus
 	// Restart is true if a restart of the Deployment is requested once Status is written.
 	Restart bool
-	// Outcome is set if Status completes the responder's part.
+	// Outcome is the outcome if Status completes the responder's part of the Eviction, and empty
+	// otherwise.
 	Outcome Outcome
-	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
+	// Wake is the time at which to decide again, unless an event causes an earlier decision. The
+	// zero time means that only an event causes another decision.
 	Wake time.Time
 }
 
-// Entry returns the manager's entry in status.responders; nil unless the manager is the active
-// responder and has not completed its part. API servers reject changes of all other entries.
+// Entry returns the manager's entry in status.responders of an Eviction of a pod. It returns nil
+// unless the manager is the active responder and has not completed its part. API servers reject
+// changes of all other entries.
 func Entry(e *lifecyclev1alpha1.Eviction) *lifecyclev1alpha1.ResponderStatus {
 	active := slices.ContainsFunc(e.Status.TargetResponders, func(r lifecyclev1alpha1.TargetResponder) bool {
 		return r.Name == tidekeeperv1.EvictionResponder && r.State == lifecyclev1alpha1.ResponderStateActive
@@ -101,7 +109,7 @@ func InProgress(e *lifecyclev1alpha1.Eviction) bool {
 		!meta.IsStatusConditionTrue(e.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionTargetEvicted))
 }
 
-// Decide determines the responder's next step.
+// Decide determines the manager's next step as the responder of an Eviction.
 func Decide(in Input) Step {
 	entry := Entry(in.Eviction)
 	if entry == nil {
@@ -124,13 +132,13 @@ func Decide(in Input) Step {
 	}
 }
 
-// decider decides about an Eviction with an active entry.
+// decider decides about an Eviction of which the manager is the active responder.
 type decider struct {
 	Input
 	entry *lifecyclev1alpha1.ResponderStatus
 }
 
-// waiting describes a restart that has not ended.
+// waiting describes a restart that has not ended, as the message in the responder's status.
 func (d *decider) waiting() string {
 	text := fmt.Sprintf("a restart of Deployment %s moves the pod", d.Deployment.Name)
 	if d.Restart != nil && d.Restart.Message != "" {
@@ -139,8 +147,8 @@ func (d *decider) waiting() string {
 	return text
 }
 
-// ended decides after a restart that has not removed the pod. A restart that is skipped because of a
-// rollout by another client leaves the pod to that rollout.
+// ended decides after a restart that has not removed the pod. A restart that is skipped because of
+// a rollout by another client leaves the pod to that rollout.
 func (d *decider) ended() Step {
 	if rescue.IsRolling(d.Deployment) {
 		return d.rolling()
@@ -151,7 +159,7 @@ func (d *decider) ended() Step {
 	return d.complete(Failed, fmt.Sprintf("Deployment %s could not be restarted: %s", d.Deployment.Name, d.Restart.Message))
 }
 
-// begin decides whether a restart moves the pod.
+// begin decides whether to request a restart of the Deployment, which moves the pod.
 func (d *decider) begin() Step {
 	if !pods.IsConditionTrue(d.Pod, corev1.PodReady) {
 		return d.complete(Declined, "the pod is not ready, so that its eviction takes nothing down")
@@ -168,13 +176,15 @@ func (d *decider) begin() Step {
 	step := d.wait(d.waiting())
 	step.Restart = true
 	if step.Status == nil {
-		// The write fails if the Eviction has changed: a canceled one must cause no restart.
+		// The status is written even if it has not changed, because the write fails if the Eviction
+		// has changed since it was read. A canceled Eviction must not cause a restart.
 		step.Status = d.entry.DeepCopy()
 	}
 	return step
 }
 
-// rolling waits for the end of a rollout by another client.
+// rolling decides during a rollout by another client: it waits for the end of the rollout, but no
+// longer than rollingFor.
 func (d *decider) rolling() Step {
 	if d.Now.Sub(d.entry.StartTime.Time) >= rollingFor {
 		return d.complete(Failed, fmt.Sprintf("Deployment %s has been rolling out for too long to be restarted", d.Deployment.Name))

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// heartbeat is the interval of heartbeats. Kubernetes passes an eviction on to the next responder
-	// after 20 minutes without a heartbeat.
+	// heartbeat is the interval at which heartbeats are written. Kubernetes passes an eviction on
+	// to the next responder after 20 minutes without a heartbeat.
 	heartbeat = time.Minute
-	// shortestHeartbeat is the shortest interval of heartbeats that Kubernetes recommends.
+	// shortestHeartbeat is the shortest interval between two heartbeats that Kubernetes recommends.
 	shortestHeartbeat = 20 * time.Second
 	// longestMessage is the maximum length of a message in the status of an Eviction, less than the
 	// 4000 characters that API servers accept.
 	longestMessage = 1000
 )
 
-// wait returns a step that reports what the eviction waits for. It writes a changed message at once,
-// and a heartbeat when one is due.
+// wait returns a step that reports what the eviction waits for. A changed message is written at
+// once, and a heartbeat at least at each interval `heartbeat`.
 func (d *decider) wait(message string) Step {
 	status, message := d.entry.DeepCopy(), text.Shorten(message, longestMessage)
 	due := d.sinceHeartbeat() >= heartbeat
@@ -39,16 +39,16 @@ func (d *decider) wait(message string) Step {
 	return step
 }
 
-// complete returns a step that completes the responder's part, so that the next responder takes over
-// unless the pod is gone.
+// complete returns a step that completes the responder's part, so that the next responder takes
+// over unless the pod is gone.
 func (d *decider) complete(outcome Outcome, message string) Step {
 	status := d.entry.DeepCopy()
 	status.CompletionTime, status.Message = d.present(), new(text.Shorten(message, longestMessage))
 	return Step{Status: status, Outcome: outcome}
 }
 
-// sinceHeartbeat returns the time since the last heartbeat. Before the first one, it is longer than
-// all intervals.
+// sinceHeartbeat returns the time since the last heartbeat. Before the first heartbeat, it returns
+// `heartbeat`, so that a heartbeat is due.
 func (d *decider) sinceHeartbeat() time.Duration {
 	if d.entry.HeartbeatTime == nil {
 		return heartbeat
@@ -56,8 +56,9 @@ func (d *decider) sinceHeartbeat() time.Duration {
 	return d.Now.Sub(d.entry.HeartbeatTime.Time)
 }
 
-// present returns the time for a new heartbeat or completion. It is never before the earlier times of
-// the entry, which API servers would reject if the clock of this machine is behind.
+// present returns the time for a new heartbeat or completion. If the clock of this machine is
+// behind, it returns the latest earlier time in the entry, because API servers reject a time before
+// that.
 func (d *decider) present() *metav1.Time {
 	now := metav1.NewTime(d.Now.UTC().Truncate(time.Second))
 	for _, earlier := range []*metav1.Time{d.entry.StartTime, d.entry.HeartbeatTime} {

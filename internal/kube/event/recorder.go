@@ -53,12 +53,12 @@ type Recorder struct {
 
 	mu       sync.Mutex
 	recorded map[subject]*history
-	// sweepAt is the number of entries in recorded at which outdated entries are dropped.
+	// sweepAt is the number of entries in recorded at which sweep drops outdated entries.
 	sweepAt int
 }
 
-// subject holds the fields that client-go compares to merge events, except for the object's
-// version.
+// subject holds the fields by which client-go decides whether two events are merged, except for the
+// object's resourceVersion.
 type subject struct {
 	object                    types.UID
 	eventType, reason, action string
@@ -71,13 +71,14 @@ type history struct {
 	current, earlier versions
 }
 
-// versions maps the hash of a note to the resourceVersion with which the event was recorded.
+// versions maps the hash of each recorded note to the resourceVersion with which its event was
+// recorded.
 type versions map[uint64]string
 
 // minSweep is the minimum value of sweepAt.
 const minSweep = 1000
 
-// NewRecorder returns a recorder that passes events on to inner.
+// NewRecorder returns a recorder that passes events on to `inner`.
 func NewRecorder(inner events.EventRecorder, scheme *runtime.Scheme, c clock.PassiveClock) *Recorder {
 	return &Recorder{inner: inner, scheme: scheme, clock: c, recorded: map[subject]*history{}, sweepAt: minSweep}
 }
@@ -131,7 +132,8 @@ func (r *Recorder) distinguish(s subject, note, version string) (string, string)
 	return note, distinct
 }
 
-// sweep drops outdated entries of recorded once there are sweepAt entries.
+// sweep drops the entries of recorded whose current window began more than two windows ago, once
+// there are sweepAt entries.
 func (r *Recorder) sweep(now time.Time) {
 	if len(r.recorded) < r.sweepAt {
 		return

@@ -10,7 +10,7 @@ const maxEvictionRetry = time.Minute
 
 // EvictionRetry returns the delay before a refused eviction is retried. refusedFor is the time
 // since the first of the consecutive refusals. The delay is a quarter of that time, but at least
-// first, and at most one minute.
+// `first`, and at most one minute.
 func EvictionRetry(refusedFor, first time.Duration) time.Duration {
 	return min(max(first, refusedFor/4), maxEvictionRetry)
 }

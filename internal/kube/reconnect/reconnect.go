@@ -100,7 +100,8 @@ func (c *Connection) shouldRetry(err error) bool {
 		c.OnLost(err)
 	}
 	if !refused {
-		// An outage restarts the time allowed for rejections.
+		// Rejections are tolerated again for maxRefusal after an outage, because a starting API
+		// server rejects requests.
 		c.refusedSince = time.Time{}
 		return true
 	}

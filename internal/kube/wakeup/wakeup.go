@@ -22,8 +22,8 @@ const checkInterval = time.Second
 // because their times were computed from a wrong clock.
 const setBack = time.Minute
 
-// priority is the queue priority of due requests. Requests caused by events have priority 0, and
-// requests from the initial list have a lower priority.
+// priority is the queue priority of due requests. It is higher than the priority 0 of requests
+// caused by events, and than the lower priority of requests from the initial list.
 const priority = 1
 
 // Wakeups is a source of requests for a controller. It queues each request at the time that was set
@@ -140,7 +140,7 @@ func (w *Wakeups[request]) Start(ctx context.Context, queue workqueue.TypedRateL
 	return nil
 }
 
-// entries is a heap of entries, ordered by time.
+// entries is a heap of waiting requests, ordered by the time at which they are queued.
 type entries[request comparable] []*entry[request]
 
 func (h entries[request]) Len() int           { return len(h) }

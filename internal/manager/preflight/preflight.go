@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// requestTimeout is the timeout of each request. With an address that drops packets, the checks
-// must fail within seconds.
+// requestTimeout is the timeout of each request. It lets the checks fail within seconds if the
+// kubeconfig has an address at which packets are dropped.
 const requestTimeout = 10 * time.Second
 
 // Requirements lists a manager's requirements on the cluster.

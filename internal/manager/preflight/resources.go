@@ -20,9 +20,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// crdTimeout is the maximum time for which a manager waits for its own kinds. It may be started
-// together with the CRDs, and the API server serves a kind only some time after kubectl apply has
-// reported the CRD as created.
+// crdTimeout is the maximum time for which a manager waits for its own kinds. A manager may be
+// started together with the CRDs, and the API server serves a kind only some time after kubectl
+// apply has reported the CRD as created.
 const (
 	crdTimeout  = 10 * time.Second
 	crdInterval = 250 * time.Millisecond

@@ -31,8 +31,8 @@ func ParseClosed(text string) Closed {
 	return c
 }
 
-// With adds the time at which the pool closed the node for its NoExecute taint with the given key.
-// c may be nil; the result replaces it.
+// With adds the time at which the pool closed the node for its NoExecute taint with the given key,
+// and returns the map. c may be nil, in which case the returned map is new.
 func (c Closed) With(pool, key string, since time.Time) Closed {
 	if c == nil {
 		c = Closed{}
@@ -44,7 +44,8 @@ func (c Closed) With(pool, key string, since time.Time) Closed {
 	return c
 }
 
-// closedOf returns the readable times of a pool, by taint key.
+// closedOf returns the times at which a pool closed the node, by taint key. It omits times that
+// cannot be parsed.
 func closedOf(s *setting.Stored) map[string]time.Time {
 	var times map[string]time.Time
 	for key, text := range s.Closed {
@@ -60,7 +61,8 @@ func closedOf(s *setting.Stored) map[string]time.Time {
 	return times
 }
 
-// storedTimes is the reverse of closedOf.
+// storedTimes converts the times at which a pool closed the node to the format RFC 3339, by taint
+// key.
 func storedTimes(times map[string]time.Time) map[string]string {
 	texts := make(map[string]string, len(times))
 	for key, since := range times {

@@ -58,8 +58,9 @@ func Parse(text string) (Record, error) {
 // String returns the value of the ownership annotation of a node that no pool has closed.
 func (r Record) String() string { return r.Text(nil) }
 
-// Text returns the value of the ownership annotation as JSON with sorted keys, so that equal records
-// result in equal strings. It returns "" for an empty record.
+// Text returns the value of the ownership annotation as JSON with sorted keys, so that equal
+// records result in equal strings. It returns "" if no pool has applied settings to the node or
+// closed it.
 func (r Record) Text(closed Closed) string {
 	stored := map[string]setting.Stored{}
 	for pool, since := range closed {

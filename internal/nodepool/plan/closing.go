@@ -16,12 +16,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// A NoExecute taint with the eviction WithinBudgets is added in two steps. When it is the node's
-// turn, the first step closes the node: it adds the closing taint, which has the same key and value
-// and the effect NoSchedule, and records the time in the ownership annotation. [DecideEmptying] then
-// selects the pods to evict. When the NoExecute taint would delete no pod any more, the second step
-// adds it, and removes the closing taint and the time. The entire state is stored on the node, so
-// that any manager can continue.
+// A NoExecute taint with the eviction WithinBudgets is added in two steps. The first step, taken
+// when the pool may begin to evict pods from the node, closes the node: it adds the closing taint,
+// which has the same key and value and the effect NoSchedule, and records the time in the ownership
+// annotation. [DecideEmptying] then selects the pods to evict. When the NoExecute taint would
+// delete no pod any more, the second step adds it, and removes the closing taint and the time. The
+// entire state is stored on the node, so that any manager can continue.
 
 // TaintBeingPrepared is a NoExecute taint of a pool for which a node is being emptied.
 type TaintBeingPrepared struct {
@@ -31,7 +31,8 @@ type TaintBeingPrepared struct {
 	Since time.Time
 }
 
-// evictsWithinBudgets reports whether the taint of a pool's spec evicts pods within their budgets.
+// evictsWithinBudgets reports whether the taint of a pool's spec evicts pods within their
+// PodDisruptionBudgets.
 func evictsWithinBudgets(t *tidekeeperv1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute && t.Eviction == tidekeeperv1.TaintEvictionWithinBudgets
 }
@@ -95,11 +96,13 @@ func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
 type step int
 
 const (
-	// stepNone means that the node has the taint, or that it cannot be added yet.
+	// stepNone means that the node already has the NoExecute taint, or that the taint cannot be
+	// added yet.
 	stepNone step = iota
-	// stepWait means that the node waits for its turn.
+	// stepWait means that the node waits until the pool may evict pods from it.
 	stepWait
-	// stepClose means that it is the node's turn, and that the plan closes the node.
+	// stepClose means that the pool may evict pods from the node, and that the plan closes the
+	// node.
 	stepClose
 	// stepEmpty means that the node is closed and is being emptied.
 	stepEmpty

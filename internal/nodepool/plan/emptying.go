@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxEvictions is the maximum number of evictions on a node per decision, so that other nodes
-	// get their turn.
+	// maxEvictions is the maximum number of evictions on a node per decision, so that a node with
+	// many pods does not delay the evictions on other nodes.
 	maxEvictions = 16
 	// firstEvictionRetry is the delay before the first retry of a refused eviction.
 	firstEvictionRetry = time.Second
@@ -38,18 +38,18 @@ const (
 // EvictionAttempts holds the evictions that this process has requested on a node that is being
 // emptied.
 type EvictionAttempts struct {
-	// Tried maps pods to the time of the last request for their eviction.
+	// Tried maps the UIDs of pods to the time of the last request for their eviction.
 	Tried map[types.UID]time.Time
-	// Accepted maps pods to the time at which the API server accepted their eviction.
+	// Accepted maps the UIDs of pods to the time at which the API server accepted their eviction.
 	Accepted map[types.UID]time.Time
-	// Refused maps groups of pods (see [EvictionGroup]) to their last refusal. Groups with an
-	// accepted eviction since then are not included.
+	// Refused maps groups of pods (see [EvictionGroup]) to their last refused eviction. Groups with
+	// an accepted eviction since that refusal are not included.
 	Refused map[types.UID]RefusedEviction
 }
 
-// RefusedEviction is the last refused eviction of a group of pods.
+// RefusedEviction is the last refused eviction of pods with the same [EvictionGroup].
 type RefusedEviction struct {
-	// Reason is why the eviction was refused.
+	// Reason is the API server's reason for the refusal, or the error of the request.
 	Reason string
 	// Since is the time of the first consecutive refusal, and At is the time of the last refusal.
 	Since, At time.Time
@@ -80,7 +80,7 @@ type EmptyingInput struct {
 // EmptyingPlan is the result of [DecideEmptying].
 type EmptyingPlan struct {
 	// Evict lists the pods to evict now, in this order. Once an eviction is refused, the other pods
-	// in the group must be skipped.
+	// with the same [EvictionGroup] must be skipped.
 	Evict []*corev1.Pod
 	// Left is the number of pods that still have to leave.
 	Left int
@@ -218,8 +218,8 @@ func (e *emptying) returns(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(e.NodeTaints, func(t corev1.Taint) bool { return nodes.Blocks(&t, pod.Spec.Tolerations) })
 }
 
-// choose selects the pods to evict among the pods that are due. In a group with refused evictions,
-// it selects only a single pod.
+// choose selects the pods to evict among the pods that are due. Among pods with the same
+// [EvictionGroup] of which an eviction was refused, it selects only a single pod.
 func (e *emptying) choose() {
 	if e.Attempts == nil {
 		return
@@ -285,7 +285,8 @@ func (e *emptying) blame() {
 	}
 }
 
-// wake reduces Again to the time until the given time.
+// wake reduces plan.Again, if necessary, so that the decision is repeated at the given time or, if
+// that is earlier than in a second, after a second.
 func (e *emptying) wake(at time.Time) {
 	wait := max(at.Sub(e.now), time.Second)
 	if e.plan.Again == 0 || wait < e.plan.Again {

@@ -73,8 +73,9 @@ func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string
 	return planWithinLimit(node, pools, frozen, &nodePlan)
 }
 
-// planWith returns a plan for which some pools are frozen and others are left out. A pool that is
-// left out adds no settings to the node, but settings that are no longer in its spec are removed.
+// planWith returns a plan for which some pools are frozen and others are left out. The plan neither
+// adds nor removes settings of a frozen pool. A pool that is left out adds no settings to the node,
+// but settings that are no longer in its spec are removed.
 func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
 	p := planner{
 		node: node, pools: pools, frozen: frozen, leftOut: leftOut, pending: map[setting.Key]string{},
@@ -107,7 +108,8 @@ type planner struct {
 	// recorded is the content of the node's ownership annotation. The node's current values must be
 	// read through the method has, which records the dependency.
 	recorded ownership.Record
-	// closed holds the times since which the node is being emptied, from the ownership annotation.
+	// closed holds, by pool and taint key, the times at which the pools closed the node, from the
+	// ownership annotation.
 	closed ownership.Closed
 	// pending maps each key that must not be added yet to the name of the pool that specifies it.
 	pending map[setting.Key]string
@@ -130,8 +132,8 @@ type winner struct {
 	closing bool
 }
 
-// resolve returns the winning pool for each key specified by a member pool. It adds an entry to
-// plan.Conflicts for each pool that specifies a different value.
+// resolve returns, for each key specified by a member pool, the pool that takes precedence. It adds
+// an entry to plan.Conflicts for each other pool that specifies a different value.
 func (p *planner) resolve() map[setting.Key]winner {
 	winners := map[setting.Key]winner{}
 	for _, pool := range p.pools {
@@ -150,8 +152,8 @@ func (p *planner) resolve() map[setting.Key]winner {
 	return winners
 }
 
-// write decides whether to set a key to its winner's value, and which pool to record as the key's
-// owner.
+// write decides whether to set a key to the value of its winner, the pool that takes precedence for
+// the key, and which pool to record as the key's owner.
 func (p *planner) write(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	actual, exists := p.has(key)
@@ -189,7 +191,7 @@ func (p *planner) write(key setting.Key, w winner) {
 	}
 }
 
-// set sets a key to its winner's value.
+// set adds a key with its winner's value to the settings that the plan writes to the node.
 func (p *planner) set(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	p.plan.Set[key] = w.value
@@ -200,7 +202,8 @@ func (p *planner) set(key setting.Key, w winner) {
 	}
 }
 
-// changeKind returns the kind of change that results from setting a key to its winner's value.
+// changeKind returns the kind of change that results from setting a key to the value of its winner,
+// the pool that takes precedence for the key.
 func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	recorded, owned := p.recorded[w.Pool.Name][key]
 	actual, exists := p.has(key)
@@ -216,7 +219,8 @@ func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	}
 }
 
-// remove decides which of the recorded settings without a winner to remove from the node.
+// remove decides which of the recorded settings to remove from the node, among those whose key no
+// member pool specifies.
 func (p *planner) remove(winners map[setting.Key]winner) {
 	for pool, settings := range p.recorded {
 		i := slices.IndexFunc(p.pools, func(on PoolOnNode) bool { return on.Pool.Name == pool })

@@ -16,9 +16,10 @@ type NodeEviction struct {
 	// cluster-wide share.
 	Member bool
 	// Waiting is true if the node needs a NoExecute taint of the pool and still waits for
-	// permission.
+	// permission to get it or to be closed for it.
 	Waiting bool
-	// Allowed is true if the node has been permitted to get its taint but does not have it yet.
+	// Allowed is true if the node has been permitted to get its NoExecute taint but does not have
+	// the taint yet.
 	Allowed bool
 	// Failing is true if the last write to the node failed.
 	Failing bool

@@ -36,7 +36,8 @@ func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	if pool.Spec.Handler == "" {
 		return nil
 	}
-	// By convention, the role label has an empty value. A node selector cannot match any value.
+	// By convention, the role label has an empty value. The node selector requires this value,
+	// because it cannot select a label regardless of the label's value.
 	nodeSelector := map[string]string{tidekeeperv1.RoleLabelPrefix + pool.Name: ""}
 	if pool.Spec.Selector != nil {
 		nodeSelector = plainMap(pool.Spec.Selector.MatchLabels)

@@ -25,7 +25,7 @@ func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	return slices.AppendSeq(taints, closingTaints(pool))
 }
 
-// onNode returns a taint of a pool's spec as nodes have it.
+// onNode converts a taint of a pool's spec to the form in which nodes have it.
 func onNode(t tidekeeperv1.Taint) corev1.Taint {
 	return corev1.Taint{Key: t.Key, Value: string(t.Value), Effect: t.Effect}
 }
@@ -62,7 +62,8 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 		if limit == nil {
 			continue
 		}
-		// A time.Duration would overflow after about 292 years.
+		// The seconds are limited to 100 years, because a time.Duration would overflow after about
+		// 292 years.
 		wait := time.Duration(min(max(*limit, 0), 100*365*24*3600)) * time.Second
 		if !evicted || wait < after {
 			after, evicted = wait, true
@@ -75,8 +76,8 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 // value belongs to another pool, or to an earlier spec of this pool.
 func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool { return TaintOf(pool, on) != nil }
 
-// TaintOf returns the taint of the pool's spec that equals the given taint of a node, or nil if there
-// is none.
+// TaintOf returns the taint of the pool's spec that equals the given taint of a node, or nil if
+// there is none.
 func TaintOf(pool *tidekeeperv1.NodePool, on *corev1.Taint) *tidekeeperv1.Taint {
 	for i := range pool.Spec.Taints {
 		if t := &pool.Spec.Taints[i]; t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value {

@@ -29,7 +29,7 @@ type NodePlan struct {
 	// Ownership and Closed are the content of the ownership annotation that the plan writes.
 	Ownership ownership.Record
 	Closed    ownership.Closed
-	// OwnershipChanged reports whether the content differs from the node's current ownership
+	// OwnershipChanged reports whether ownershipText differs from the node's current ownership
 	// annotation.
 	OwnershipChanged bool
 	// ownershipText is the new value of the ownership annotation.

@@ -5,9 +5,9 @@ package plan
 
 import "time"
 
-// WriteBurst is the maximum number of consecutive patches of a node; further patches are limited to
-// a single patch per WriteInterval. The limit is high enough for all changes made by users, and low
-// enough to avoid harm if another client or another pool reverts every patch.
+// WriteBurst is the maximum number of patches of a node in quick succession. After such a burst, a
+// node is patched at most once per WriteInterval. The limit is high enough for all changes made by
+// users, and low enough to avoid harm if another client or another pool reverts every patch.
 const (
 	WriteBurst    = 20
 	WriteInterval = 10 * time.Second

@@ -36,8 +36,8 @@ type Node struct {
 	// ConflictsEnd lists the conflicts that it has only with the current pools.
 	ConflictsBegin []Conflict `json:"conflictsBegin,omitempty"`
 	ConflictsEnd   []Conflict `json:"conflictsEnd,omitempty"`
-	// NeverSettles is true if, after the change, pools would repeatedly add the node to each other
-	// and remove it again.
+	// NeverSettles is true if, after the change, the node would never reach a final state, because
+	// the pools' labels would repeatedly change which pools select the node.
 	NeverSettles bool `json:"neverSettles,omitempty"`
 
 	// before and after are the node's final states without and with the change of pools.

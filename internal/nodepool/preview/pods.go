@@ -53,7 +53,8 @@ type Pod struct {
 	Static bool `json:"static,omitempty"`
 }
 
-// affectsPods reports whether the node's change can affect the node's pods.
+// affectsPods reports whether the changes of the node may affect its pods. Changes of annotations
+// do not.
 func (n *Node) affectsPods() bool {
 	return slices.ContainsFunc(n.Changes, func(c Change) bool { return c.Kind != setting.Annotation })
 }

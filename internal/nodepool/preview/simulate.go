@@ -38,9 +38,9 @@ type Result struct {
 	// gentle lists the NoExecute taints that pools add to the node only after emptying it within
 	// budgets.
 	gentle []corev1.Taint
-	// neverSettles is true if the simulation found no final state, because pools repeatedly add the
-	// node to each other and remove it again. The controllers would throttle the patches of such a
-	// node.
+	// neverSettles is true if the simulation found no final state, because the pools' labels
+	// repeatedly change which pools select the node. The controllers would throttle the patches of
+	// such a node.
 	neverSettles bool
 }
 
@@ -104,7 +104,8 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 	return r
 }
 
-// gentleTaints returns the value for the field gentle of the result.
+// gentleTaints returns the NoExecute taints of the node that pools add only after emptying the node
+// within budgets.
 func (s *Simulator) gentleTaints(r Result) (taints []corev1.Taint) {
 	for _, on := range r.Node.Spec.Taints {
 		for _, p := range s.pools {

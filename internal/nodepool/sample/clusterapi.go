@@ -12,24 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// capacityAnnotation is the prefix of the annotations by which the cluster autoscaler's provider for
-// Cluster API learns the size of nodes that do not exist yet.
+// capacityAnnotation is the prefix of the annotations by which the cluster autoscaler's provider
+// for Cluster API learns the size of nodes that do not exist yet.
 const capacityAnnotation = "capacity.cluster-autoscaler.kubernetes.io/"
 
-// amounts maps the annotations with an amount to resources.
+// amounts maps the names of annotations, without capacityAnnotation, to the resources whose amounts
+// they hold.
 var amounts = map[string]corev1.ResourceName{
 	"cpu": corev1.ResourceCPU, "memory": corev1.ResourceMemory, "ephemeral-disk": corev1.ResourceEphemeralStorage, "maxPods": corev1.ResourcePods,
 }
 
-// defaultMaxPods is the number of pods that the cluster autoscaler assumes without an annotation, as
-// the kubelet does.
+// defaultMaxPods is the number of pods per node if the annotation maxPods is absent. The cluster
+// autoscaler and the kubelet have the same default.
 var defaultMaxPods = resource.MustParse("110")
 
 // propagated lists the prefixes of the labels that Cluster API copies from machines to nodes.
 var propagated = []string{"node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "node.cluster.x-k8s.io/"}
 
-// ofMachines reads the annotations of a MachineDeployment, MachineSet or MachinePool. They have the
-// capacity of a node. As the autoscaler does, all of it counts as allocatable.
+// ofMachines reads the annotations of a MachineDeployment, MachineSet or MachinePool, which hold
+// the capacity of a node. Like the cluster autoscaler, it takes the entire capacity as allocatable.
 func ofMachines(o *unstructured.Unstructured) (node, error) {
 	n := node{allocatable: corev1.ResourceList{}, labels: map[string]string{}, taints: []corev1.Taint{}}
 	annotations := o.GetAnnotations()
@@ -87,7 +88,7 @@ func ofMachines(o *unstructured.Unstructured) (node, error) {
 	return n, nil
 }
 
-// list splits a list of an annotation at commas.
+// list splits the comma-separated value of an annotation, and omits empty parts.
 func list(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// karpenterNode is the part of a Karpenter NodeClaim's spec that a NodePool has as its template, in the
-// versions v1beta1 and v1.
+// karpenterNode is the part of the spec that Karpenter's NodeClaims and the template of its
+// NodePools have in common, in the API versions v1beta1 and v1.
 type karpenterNode struct {
 	Taints       []corev1.Taint `json:"taints"`
 	Requirements []struct {
@@ -20,8 +20,8 @@ type karpenterNode struct {
 	} `json:"requirements"`
 }
 
-// node returns the sample of a Karpenter spec with the given labels. A requirement with a single value
-// is a label of each node.
+// node returns the sample of a Karpenter spec with the given labels. A requirement In with a single
+// value becomes a label, because Karpenter puts it on each node.
 func (k *karpenterNode) node(labels map[string]string) node {
 	n := node{labels: map[string]string{}, taints: append([]corev1.Taint{}, k.Taints...)}
 	for _, r := range k.Requirements {
@@ -35,8 +35,8 @@ func (k *karpenterNode) node(labels map[string]string) node {
 	return n
 }
 
-// ofKarpenterPool reads labels and taints. Startup taints are left out, because they are removed again.
-// Amounts are known of NodeClaims only.
+// ofKarpenterPool reads the labels and taints of a Karpenter NodePool. Startup taints are left out,
+// because they are removed again. The sample has no amounts, because only NodeClaims have them.
 func ofKarpenterPool(o *unstructured.Unstructured) (node, error) {
 	var pool struct {
 		Spec struct {
@@ -56,7 +56,8 @@ func ofKarpenterPool(o *unstructured.Unstructured) (node, error) {
 	return n, nil
 }
 
-// ofNodeClaim reads the amounts, labels and taints of a single node of Karpenter.
+// ofNodeClaim reads the amounts, labels and taints of a Karpenter NodeClaim, which stands for a
+// single node.
 func ofNodeClaim(o *unstructured.Unstructured) (node, error) {
 	var claim struct {
 		Spec   karpenterNode `json:"spec"`

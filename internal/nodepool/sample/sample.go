@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sample derives the nodeTemplate of a NodePool from objects that describe its nodes: nodes,
-// Karpenter's NodePools and NodeClaims, and the objects of Cluster API whose annotations tell the
-// cluster autoscaler how large their nodes are. It has no client.
+// Package sample derives the nodeTemplate of a NodePool from objects that describe its nodes:
+// nodes, Karpenter's NodePools and NodeClaims, and the objects of Cluster API whose annotations
+// tell the cluster autoscaler how large their nodes are. It has no client.
 //
 //	sample.go      one template of several samples
 //	karpenter.go   the samples in Karpenter's objects
@@ -27,15 +27,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// node describes the nodes that an object stands for.
+// node is a sample: the amounts, labels and taints of the nodes that an object describes.
 type node struct {
-	// allocatable is nil if the object has no amounts.
+	// allocatable is nil if the object does not hold the nodes' amounts.
 	allocatable corev1.ResourceList
 	labels      map[string]string
 	taints      []corev1.Taint
 }
 
-// source reads the node that an object stands for.
+// source lists the kinds of objects in an API group that describe nodes, and the function that
+// reads a sample from such an object.
 type source struct {
 	group string
 	kinds []string
@@ -49,9 +50,9 @@ var sources = []source{
 	{"cluster.x-k8s.io", []string{"MachineDeployment", "MachineSet", "MachinePool"}, ofMachines},
 }
 
-// Template returns the nodeTemplate for nodes like the given objects. Of several samples, it takes the
-// smallest amount of each resource, and the labels and taints that they have in common, so that no
-// sample is smaller than the template.
+// Template returns the nodeTemplate for nodes like the given objects. From several samples, it
+// takes the smallest amount of each resource, the labels that they have in common, and the taints
+// of any of them, so that no sample offers less than the template.
 func Template(objects []*unstructured.Unstructured) (*tidekeeperv1.NodeTemplate, error) {
 	if len(objects) == 0 {
 		return nil, errors.New("there is no object: write a Node, a MachineDeployment of Cluster API, or a NodePool and NodeClaims of Karpenter")
@@ -84,7 +85,7 @@ func read(o *unstructured.Unstructured) (node, error) {
 	return node{}, fmt.Errorf("%s does not describe nodes: write a Node, a MachineDeployment of Cluster API, or a NodePool and NodeClaims of Karpenter", o.GetAPIVersion())
 }
 
-// decode reads the fields of an object into a struct.
+// decode converts an unstructured object to the typed struct `into`.
 func decode(o *unstructured.Unstructured, into any) error {
 	text, err := json.Marshal(o.Object)
 	if err != nil {
@@ -93,14 +94,14 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// ofNode leaves out what belongs to this node only, or is there for some time only, and the settings
-// of NodePools.
+// ofNode reads the sample of an existing node, without the labels and taints that NodePools have
+// applied to the node.
 func ofNode(o *unstructured.Unstructured) (node, error) {
 	n := &corev1.Node{}
 	if err := decode(o, n); err != nil {
 		return node{}, err
 	}
-	// A node without a readable record has no settings of pools.
+	// If the ownership annotation cannot be parsed, the node counts as having no settings of pools.
 	record, _ := ownership.Parse(n.Annotations[tidekeeperv1.OwnershipAnnotation])
 	owned := func(key setting.Key) bool {
 		for _, settings := range record {
@@ -125,8 +126,8 @@ func ofNode(o *unstructured.Unstructured) (node, error) {
 	return node{n.Status.Allocatable, labels, taints}, nil
 }
 
-// meet adds another sample. Karpenter's NodePool has no amounts. Its labels are on each node, although
-// nodes have others, too.
+// meet merges another sample into n. A Karpenter NodePool has no amounts: each of its labels is on
+// all of its nodes, so its labels are added to those of the other sample.
 func (n *node) meet(other node) {
 	concrete := n.allocatable != nil && other.allocatable != nil
 	if n.allocatable == nil {
@@ -146,7 +147,8 @@ func (n *node) meet(other node) {
 	} else {
 		maps.Copy(n.labels, other.labels)
 	}
-	// A taint of any sample keeps pods away from some new nodes.
+	// The taints of all samples are taken, because a taint of any sample keeps pods away from some
+	// new nodes.
 	for _, taint := range other.taints {
 		if !slices.ContainsFunc(n.taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			n.taints = append(n.taints, taint)
@@ -154,7 +156,8 @@ func (n *node) meet(other node) {
 	}
 }
 
-// complete returns an error if an amount is missing that each nodeTemplate needs.
+// complete returns an error if the amount of cpu, memory or pods is missing, which each
+// nodeTemplate needs.
 func complete(amounts corev1.ResourceList) error {
 	var missing []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
@@ -168,11 +171,11 @@ func complete(amounts corev1.ResourceList) error {
 	return nil
 }
 
-// passing lists the prefixes and names of taints that other clients remove again or that concern a
-// single node.
+// passing lists the prefixes of the keys of taints that other clients remove again, or that concern
+// a single node.
 var passing = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/uninitialized", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"}
 
-// perNode lists the labels whose value is another on each node.
+// perNode lists the labels whose values differ from node to node.
 var perNode = []string{corev1.LabelHostname, tidekeeperv1.DrainedLabel, "karpenter.sh/registered", "karpenter.sh/initialized", "topology.k8s.aws/zone-id"}
 
 func (n *node) template() *tidekeeperv1.NodeTemplate {

@@ -61,7 +61,8 @@ func (k Key) IsNoExecute() bool {
 // does not identify a taint.
 func (k Key) NoExecute() Key { return k.withEffect(corev1.TaintEffectNoExecute) }
 
-// NoSchedule is like [Key.NoExecute] for the NoSchedule taint.
+// NoSchedule returns the key of the NoSchedule taint with the same taint key, or the zero Key if k
+// does not identify a taint.
 func (k Key) NoSchedule() Key { return k.withEffect(corev1.TaintEffectNoSchedule) }
 
 func (k Key) withEffect(effect corev1.TaintEffect) Key {

@@ -55,7 +55,7 @@ var annotations = inMetadata(field{
 }, annotationsPath, func(node *corev1.Node) *map[string]string { return &node.Annotations })
 
 // inMetadata completes f, the definition of a kind whose settings are stored in a map in the node's
-// metadata. in is the JSON path of that map.
+// metadata. in is the JSON path of that map, and entries returns a pointer to it.
 func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]string) field {
 	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
 	f.value = func(node *corev1.Node, key string) (string, bool) {

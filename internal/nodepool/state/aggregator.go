@@ -118,7 +118,7 @@ func appendKey(to *map[string][]setting.Key, node string, key setting.Key) {
 }
 
 // take removes and returns the events that are due. If none are due yet, it returns the time until
-// they are.
+// the collected changes are due as events, or 0 if there are no changes.
 func (n *eventAggregator) take(now time.Time) ([]Event, time.Duration) {
 	if n.added {
 		n.added = false

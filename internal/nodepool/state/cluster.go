@@ -60,8 +60,8 @@ type guarded struct {
 	graph graph
 }
 
-// change calls `do` with the lock held, and returns the nodes and pools that must be reconciled as
-// a result.
+// change calls `do` with the lock held. It returns the nodes and pools that must be reconciled as a
+// result of the changes that `do` makes.
 func (u *guarded) change(do func(g *graph)) Dirty {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -163,8 +163,8 @@ func (c *Cluster) DeletePod(uid types.UID) Dirty {
 	return c.change(func(g *graph) { g.loadsChanged(g.loads.DeletePod(uid)) })
 }
 
-// AllKeys returns all nodes that need a write or are being emptied, and all pools. A controller adds them to its queue
-// when it starts.
+// AllKeys returns all nodes that need a write or are being emptied, and all pools. A controller
+// adds them to its queue when it starts.
 func (c *Cluster) AllKeys() Dirty {
 	return c.change(func(g *graph) {
 		for name, n := range g.nodes {

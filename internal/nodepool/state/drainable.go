@@ -35,8 +35,8 @@ func DrainableAsks(c *Cluster) (asks []DrainableAsk) {
 	return asks
 }
 
-// Room returns the cluster for simulations of losses, and the current value of the model's change
-// counter. The cluster is nil if the counter still equals `since`.
+// Room returns the cluster for simulations of the loss of nodes, and the current value of the
+// model's change counter. The cluster is nil if the counter still equals `since`.
 func Room(c *Cluster, since uint64) (cluster *capacity.Cluster, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

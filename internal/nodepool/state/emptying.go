@@ -88,14 +88,15 @@ func (e Emptying) Record(name string, progress EmptyingProgress) Dirty {
 	})
 }
 
-// emptyingChanged queues a node that is being emptied, because its pods have changed.
+// emptyingChanged queues a node whose pods may have changed, if the node is being emptied.
 func (g *graph) emptyingChanged(n *node) {
 	if len(n.summary.Emptying) > 0 {
 		g.dirty.Emptying.Insert(n.name)
 	}
 }
 
-// emptyingPlanned updates the pools after a new plan for a node.
+// emptyingPlanned updates the pools' sets of nodes that are being emptied after a new plan for a
+// node. before lists the taints that the node was being emptied for under the previous plan.
 func (g *graph) emptyingPlanned(n *node, before []plan.TaintBeingPrepared) {
 	if len(before) == 0 && len(n.summary.Emptying) == 0 {
 		return
@@ -149,8 +150,8 @@ func (p *pool) reportEmptying(nodes map[string]*node, v *PoolSnapshot) {
 }
 
 // sinceLastEviction returns the latest time at which a pool began to evict pods from the node, or
-// zero. A taint that was added after the node had been emptied counts only if affected reports that
-// it evicts pods nevertheless.
+// zero. A taint that was added after the node had been emptied counts only if `affected` reports
+// that the taint evicts pods nevertheless.
 func (n *node) sinceLastEviction(affected func([]corev1.Taint) bool) time.Time {
 	taints := slices.DeleteFunc(n.evictingTaints(), func(on corev1.Taint) bool {
 		gentle := !slices.ContainsFunc(n.pools, func(p *pool) bool {

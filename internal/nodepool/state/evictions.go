@@ -52,8 +52,8 @@ func withdraw(g *graph, name string) {
 
 // Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints. list
 // contains the pool's waiting members and all nodes of the cluster whose pods may currently be
-// evicted; members and total are the numbers of nodes in the pool and in the cluster. Evictions
-// visits no other nodes, and counts pods by profile.
+// evicted; members and total are the numbers of nodes in the pool and in the cluster. To be fast,
+// Evictions visits no other nodes, and evaluates pods with the same load.Profile together.
 func (c *Cluster) Evictions(name string, maxDuration time.Duration, now time.Time) (list []plan.NodeEviction, members, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -221,7 +221,7 @@ func (g *graph) offer(n *node, object *corev1.Node) {
 }
 
 // loadsChanged updates the free resources of the named nodes after their pods have changed. Empty
-// names are ignored. A node may be unknown, because its pods may become known before it.
+// names are ignored. A node may be unknown, because pods may become known before their node.
 func (g *graph) loadsChanged(names ...string) {
 	for _, name := range names {
 		if n := g.nodes[name]; n != nil {

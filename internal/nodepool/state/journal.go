@@ -14,15 +14,16 @@ import (
 // are safe for concurrent use.
 type Journal struct {
 	mu sync.Mutex
-	// moves is true while joins and leaves are recorded. They are recorded only in the leader, once
-	// the model is complete.
+	// moves is true while the journal records nodes that join and leave pools. They are recorded
+	// only in the leader, once the model is complete.
 	moves bool
 	pools map[string]*eventAggregator
 }
 
 func newJournal() *Journal { return &Journal{pools: map[string]*eventAggregator{}} }
 
-// startMoves starts recording joins and leaves, and reports whether they were not recorded before.
+// startMoves starts recording nodes that join and leave pools. It reports whether they were not
+// recorded before.
 func (j *Journal) startMoves() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -41,7 +41,8 @@ type node struct {
 	limiter *rate.Limiter
 }
 
-// difference marks the parts of a node that differ between two versions.
+// difference marks the parts of a node that differ between two versions. record is the ownership
+// annotation, and going is whether the node is being deleted.
 type difference struct {
 	amounts, taints, labels, annotations, record, unschedulable, going bool
 }
@@ -117,7 +118,7 @@ func (n *node) evictingTaints() []corev1.Taint {
 }
 
 // evictionDelays caches the time after which taints evict pods, keyed by the pods' profile and by
-// the key of the taints. The value -1 means that the pods are never evicted.
+// the [plan.TaintsKey] of the taints. The value -1 means that the pods are never evicted.
 type evictionDelays map[*load.Profile]map[string]time.Duration
 
 // affectedPods returns the number of the node's pods that the taints evict. If `ever` is set, it

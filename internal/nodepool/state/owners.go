@@ -10,9 +10,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// ownerIndex indexes the ownership annotations of all nodes by pool. For each pool it holds the
-// nodes whose annotation names the pool. For each key of the pool, it holds the number of such
-// nodes. Pools in the index need not exist.
+// ownerIndex indexes the ownership annotations of all nodes by pool name. For each pool, it holds
+// the nodes whose annotation names the pool and, for each setting key, the number of nodes whose
+// annotation records the key for the pool. Pools in the index need not exist.
 type ownerIndex map[string]*ownedByPool
 
 type ownedByPool struct {

@@ -41,8 +41,9 @@ type pool struct {
 // has not delivered yet. The zero value means that the informer does not lag behind.
 type ahead struct {
 	version string
-	// unplanned is true if the nodes need new plans once the informer delivers the version. queued
-	// is the set of nodes that need not be queued again at that time.
+	// unplanned is true if the pool's nodes need new plans once the informer delivers the version.
+	// queued is the set of nodes that were queued after the write, and that need not be queued
+	// again when the informer delivers the version.
 	unplanned bool
 	queued    sets.Set[string]
 }
@@ -98,7 +99,8 @@ func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
 	return changed
 }
 
-// leave removes a node from the pool's members.
+// leave removes a node from the pool's members and resource sums, and drops the pool's records of
+// writes to the node.
 func (p *pool) leave(node *node) {
 	p.members.Delete(node.name)
 	p.turns.failing.Delete(node.name)
@@ -109,8 +111,8 @@ func (p *pool) leave(node *node) {
 // writes tracks the writes of nodes whose plans include the pool.
 type writes struct {
 	inProgress int
-	// refused maps the names of nodes for which the API server rejects the pool's settings to the
-	// error message.
+	// refused maps node names to error messages, for the nodes on which the API server rejects the
+	// pool's settings.
 	refused map[string]string
 	// cleanups counts, per node, the writes since the deletion of the pool began.
 	cleanups map[string]int
@@ -133,7 +135,8 @@ const maxCleanups = 5
 // settings.
 func (w *writes) awaits(node string) bool { return w.cleanups[node] < maxCleanups }
 
-// report fills in the snapshot's fields about rejected nodes and conflicts.
+// report fills in the snapshot's fields about nodes that reject the pool's settings or have
+// conflicts with older pools.
 func (p *pool) report(v *PoolSnapshot) {
 	v.Refused = len(p.plans.annotationsFull) + len(p.writes.refused)
 	if len(p.plans.annotationsFull) > 0 {

@@ -42,8 +42,8 @@ type PoolSnapshot struct {
 	UsableNodes int
 	room.Report
 
-	// StatusWritten is the time at which this process last wrote the pool's status, or zero if it
-	// has not written it yet.
+	// StatusWritten is the time at which this process last wrote the pool's status. It is zero
+	// before the first write.
 	StatusWritten time.Time
 
 	// Outdated is the number of members that do not match the pool's spec yet. EvictionPending is
@@ -65,7 +65,7 @@ type PoolSnapshot struct {
 
 	// OwnedNodes is the number of nodes whose ownership annotation names the pool. While the pool
 	// is being deleted, it is the number of nodes that the deletion waits for. OwnedKeys is the set
-	// of keys recorded for the pool.
+	// of keys that ownership annotations record for the pool.
 	OwnedNodes int
 	OwnedKeys  sets.Set[setting.Key]
 	// Writing reports whether a node whose plan includes the pool is currently being written.
@@ -138,8 +138,8 @@ func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capac
 	return asks, capacityOf(g.nodes, g.loads), g.roomChanges
 }
 
-// capacityOf converts the nodes and their pods to a capacity.Cluster for simulations, which need
-// more than sums.
+// capacityOf converts the nodes and their pods to a [capacity.Cluster] for simulations, which need
+// the individual pods rather than sums.
 func capacityOf(nodes map[string]*node, loads *load.Nodes) *capacity.Cluster {
 	list := make([]*corev1.Node, 0, len(nodes))
 	for _, n := range nodes {

@@ -26,7 +26,7 @@ type figures struct {
 	room                  room.Node
 }
 
-// add adds a node's amounts to the sums.
+// add adds a node's amounts to the sums of a pool.
 func (s *sums) add(n *figures) {
 	if n.ready {
 		s.ready++
@@ -37,7 +37,7 @@ func (s *sums) add(n *figures) {
 	s.room.Add(&n.room)
 }
 
-// remove subtracts a node's amounts from the sums.
+// remove subtracts a node's amounts from the sums of a pool.
 func (s *sums) remove(n *figures) {
 	if n.ready {
 		s.ready--

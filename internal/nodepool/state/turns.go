@@ -44,7 +44,8 @@ func (t *turns) allow(node string, emptied bool, now time.Time) bool {
 	return true
 }
 
-// withdraw revokes a node's permissions. It reports whether the node had any.
+// withdraw revokes the permissions to close a node and to add NoExecute taints to it. It reports
+// whether there were any.
 func (t *turns) withdraw(node string) bool {
 	_, had := t.allowed[node]
 	had = had || t.emptied.Has(node)
@@ -63,8 +64,8 @@ func (t *turns) fail(node string) bool {
 	return true
 }
 
-// planned ends the turn of a node that got the taint, was closed for it, or no longer needs it. If
-// the taint must be added again later, the node has to wait for another turn.
+// planned ends the turn of a node that got the NoExecute taint, was closed for it, or no longer
+// needs it. If the taint must be added again later, the node has to wait for another turn.
 func (t *turns) planned(pool, node string, before, now *plan.Summary) {
 	if slices.Contains(now.Evicting, pool) {
 		return

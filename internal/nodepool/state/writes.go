@@ -17,9 +17,9 @@ import (
 
 // AllowWrite reports whether a plan may be carried out on the node now. If so, it counts a write.
 // Writes are throttled for nodes whose changes are repeatedly reverted. This happens if another
-// client sets a key to another value, or if two pools repeatedly add the node to each other and
-// remove it again, because their settings change the labels that their selectors match. Validation
-// of pools cannot exclude this. A throttled plan is recorded for the events of its pools.
+// client sets a key to another value, or if the labels of two pools repeatedly change which of the
+// pools select the node. Validation of pools cannot exclude this. The pools of a throttled plan get
+// an event about it.
 func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time) (allowed bool, dirty Dirty) {
 	dirty = c.change(func(g *graph) {
 		n := g.nodes[name]

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package optionstest provides tests for declarations of options.
+// Package optionstest provides helpers for tests of option declarations.
 package optionstest
 
 import (

@@ -42,7 +42,7 @@ func (p *pools) set(pool *tidekeeperv1.NodePool) {
 	p.byPrecedence = slices.Insert(p.byPrecedence, at, added)
 }
 
-// remove forgets a pool.
+// remove removes the node pool with the given name.
 func (p *pools) remove(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

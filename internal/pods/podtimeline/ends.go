@@ -17,7 +17,7 @@ type stageEnd struct {
 	reached bool
 	// at is the time at which the stage ended. It is zero if the status does not contain the time.
 	at time.Time
-	// inexact is true if the stage may have ended earlier than at.
+	// inexact is true if the stage may have ended earlier than the time in `at`.
 	inexact bool
 }
 

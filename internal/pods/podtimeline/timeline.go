@@ -86,7 +86,7 @@ type Stage struct {
 // which the stage is known to have lasted.
 func (s Stage) End() time.Time { return s.Start.Add(s.Duration) }
 
-// Ready reports whether the pod is Ready.
+// Ready reports whether the timeline ends with the completed stage [Ready].
 func (t Timeline) Ready() bool {
 	return len(t.Stages) == len(stages) && t.Stages[len(stages)-1].Done
 }
@@ -219,8 +219,8 @@ func stagesOf(pod *corev1.Pod) Timeline {
 	return t
 }
 
-// plausible reports whether a stage can have ended at the given time, if the pod was created at the
-// time created.
+// plausible reports whether a stage of a pod that was created at the time `created` can have ended
+// at the time `at`.
 func plausible(created, at time.Time) bool {
 	return !at.Before(created) && at.Sub(created) < maxStartup
 }

@@ -18,7 +18,7 @@ type WaitKind string
 // Kinds of reasons for which a pod waits.
 const (
 	// ForScheduler means that no node fits the pod or that a scheduling gate holds the pod back.
-	// Reason and Message are the scheduler's.
+	// Reason and Message are taken from the condition PodScheduled.
 	ForScheduler WaitKind = "Scheduler"
 	// ForImage means that a container's image cannot be pulled or used.
 	ForImage WaitKind = "Image"

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// Kind classifies transitions.
+// Kind is the kind of a transition, such as a change of the pod's phase.
 type Kind string
 
 // Kinds of transitions.
@@ -148,8 +148,8 @@ func (d *differ) add(t Transition) {
 	d.transitions = append(d.transitions, withPod(t, d.pod))
 }
 
-// phase adds a transition if the phase has changed and here is true. Diff calls phase at several
-// positions of the order, and here is true only at the position where the transition usually
+// phase adds a transition if the phase has changed and `here` is true. Diff calls phase at several
+// positions of the order, and sets `here` only at the position where the transition usually
 // happens.
 func (d *differ) phase(here bool) {
 	was, is := d.old.Status, d.pod.Status

@@ -123,7 +123,8 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 				}
 			},
 			Update: func(old, e *corev1.Event) {
-				// A repeated list contains events that are already known.
+				// After a reconnect, the list is repeated and contains events that were already
+				// reported.
 				if w.selects(e.InvolvedObject.Name) && old.ResourceVersion != e.ResourceVersion {
 					feed.add(e, false)
 				}

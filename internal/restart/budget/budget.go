@@ -14,21 +14,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Default values of the limits.
+// Default values of the limits of the restart budget.
 const (
 	DefaultMaxConcurrent  = 20
 	DefaultNamespaceShare = 50
 	DefaultSlotAge        = 10 * time.Minute
 )
 
-// Upper bounds of the limits that can be configured.
+// Highest values to which the limits of the restart budget can be configured.
 const (
 	HighestMaxConcurrent  = 100_000
 	HighestNamespaceShare = 100
 	LongestSlotAge        = 24 * time.Hour
 )
 
-// Names of the manager's flags that set the limits.
+// Names of the manager's flags that set the limits of the restart budget.
 const (
 	FlagMaxConcurrent  = "max-concurrent-restarts"
 	FlagNamespaceShare = "restart-namespace-share"
@@ -81,13 +81,13 @@ type space struct {
 	hasTurn bool
 }
 
-// add inserts a waiting restart into the queue.
+// add inserts a waiting restart into the queue of the namespace.
 func (s *space) add(w waiter) {
 	i, _ := slices.BinarySearchFunc(s.queue, w, byTurn)
 	s.queue = slices.Insert(s.queue, i, w)
 }
 
-// remove removes a waiting restart from the queue.
+// remove removes a waiting restart from the queue of the namespace.
 func (s *space) remove(w waiter) {
 	i, _ := slices.BinarySearchFunc(s.queue, w, byTurn)
 	s.queue = slices.Delete(s.queue, i, i+1)
@@ -160,8 +160,8 @@ func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	return b.held[key]
 }
 
-// Take requests a slot for the key, and reports whether it has a slot now. Otherwise the key waits
-// from the given time on, or keeps its place if it is already waiting.
+// Take requests a slot for the key, and reports whether the key has a slot now. Otherwise the key
+// waits from the given time on, or keeps its place if it is already waiting.
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -326,7 +326,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	return true
 }
 
-// next returns the waiting keys for which slots are free, in the order in which they get them.
+// next returns the waiting keys for which slots are free, in the order in which they get the slots.
 func (b *Budget) next() []types.NamespacedName {
 	if len(b.held) >= b.limit || len(b.turns) == 0 {
 		return nil
@@ -342,7 +342,7 @@ func (b *Budget) next() []types.NamespacedName {
 		first.served = b.given + uint64(len(next))
 		b.moved(first)
 	}
-	// The chosen keys have not taken their slots yet, so restore the state.
+	// The chosen keys have not taken their slots yet, so restore the state of their namespaces.
 	for in, before := range served {
 		in.given, in.served = 0, before
 		b.moved(in)
@@ -350,7 +350,7 @@ func (b *Budget) next() []types.NamespacedName {
 	return next
 }
 
-// moved updates the position of a namespace in the heap after its state has changed.
+// moved updates a namespace in the heap [Budget.turns] after the namespace's state has changed.
 func (b *Budget) moved(in *space) {
 	waits := in.given < len(in.queue) && in.held+in.given < b.share
 	switch {
@@ -370,8 +370,8 @@ func (s *space) before(other *space) bool {
 	return order < 0 || order == 0 && byTurn(s.queue[s.given], other.queue[other.given]) < 0
 }
 
-// turns is a heap of the namespaces with a restart that may get a slot. The first namespace gets the next
-// slot.
+// turns is a heap of the namespaces that have a waiting restart and have not used up their share.
+// The first namespace gets the next slot.
 type turns []*space
 
 func (t turns) Len() int           { return len(t) }

@@ -19,7 +19,7 @@ type activeRestart struct{ state *state }
 
 // claim claims the candidate's tick for the target of the spec, and returns the start time of the
 // restart: its due time, or now if that is later. hash is the hash of the ConfigMaps and Secrets
-// with which its pods start.
+// with which the new pods start.
 func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 	starts = later(c.due, a.state.now)
 	ref := a.state.spec.TargetRef
@@ -31,8 +31,8 @@ func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 }
 
 // send records that the tick is sent now. If now is later than the planned start by at least the
-// given duration, the start time becomes now, since the restart could not make progress before. It
-// returns true in that case.
+// given duration, the start time becomes now, since the restart could not make progress before.
+// send reports whether the start time has changed.
 func (a *activeRestart) send(late time.Duration) (restarted bool) {
 	active := a.state.status.Active
 	if a.state.now.Sub(active.StartedTime.Time) < late {
@@ -73,5 +73,5 @@ func (a *activeRestart) end() *tidekeeperv1.ActiveRestart {
 	return ended
 }
 
-// takeBack removes a claim whose tick was not sent, as if it had never been made.
+// takeBack removes the restart in progress from the status, as if its tick had never been claimed.
 func (a *activeRestart) takeBack() { a.state.status.Active = nil }

@@ -23,24 +23,25 @@ type PodAges struct {
 	Live bool
 }
 
-// latestStart is the time by which a restart for the age of pods must be due before a window has
-// only the duration of a restart left, since other restarts may have to come first.
+// latestStart is the reserve in a window for a restart for the age of pods. Such a restart becomes
+// due this long before the latest time at which it could still end inside the window, since other
+// restarts may have to run first.
 const latestStart = 10 * time.Minute
 
 // ageTrigger restarts workloads whose pods are too old.
 //
 // status.nextAgeTime is the time at which the restart becomes due, or an earlier time. Since pods
 // are only replaced with younger pods, their ages need not be read before then. The exception is an
-// open window, in which younger pods can be due as well, because they have to last until the next
-// window opens.
+// open window: a restart for younger pods can be due as well then, because these pods have to last
+// until the next window opens.
 type ageTrigger struct {
 	state   *state
 	windows schedule.Windows
-	// ages is the field PodAges of the input.
+	// ages is the field PodAges of [Input].
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// tooOld is the due tick; nil if no restart for the age of pods is due.
+	// tooOld is the candidate for a restart for the age of pods; nil if no such restart is due.
 	tooOld *candidate
 }
 
@@ -60,16 +61,19 @@ func (t *ageTrigger) confirm() Need {
 // pass does nothing, since the next tick follows from the ages of the pods.
 func (t *ageTrigger) pass(*candidate) {}
 
-// ended records that a restart has ended whose trigger was the age of pods.
+// ended records the end of a restart whose trigger was the age of pods. reason is the reason in the
+// history entry of the restart.
 func (t *ageTrigger) ended(active *tidekeeperv1.ActiveRestart, reason string) {
 	if reason != tidekeeperv1.ReasonTargetNotFound {
-		// Pod ages count from this tick on. This does not apply if the workload was deleted, since
-		// another workload of the same name has other pods.
+		// The ages of pods that the restart did not replace count from this tick. This does not
+		// apply if the workload was deleted, since another workload of the same name has other
+		// pods.
 		t.state.status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
 	}
 }
 
 // edited resets the due time of the restart for the age of pods after an edit of the spec.
+// retargeted is true if the edit has changed the target.
 func (t *ageTrigger) edited(retargeted bool) {
 	t.state.status.NextAgeTime = nil
 	if retargeted {
@@ -162,8 +166,8 @@ func (t *ageTrigger) tick() time.Time {
 	}
 	since := t.ages.Oldest.UTC().Truncate(time.Second)
 	if !evicts(t.state.spec) {
-		// After a restart by eviction, a changed pod template is irrelevant, since existing pods
-		// keep the old template.
+		// For restarts by eviction, the restart times in the target's annotations do not count,
+		// since existing pods keep an old pod template until they are evicted.
 		for _, at := range marks(t.state.target, t.state.now) {
 			since = later(since, at)
 		}
@@ -196,9 +200,10 @@ func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 }
 
 // ageTick returns the time at which a workload must be restarted if its oldest pod was created at
-// since. Usually this is the time at which the pod reaches the limit. If no sufficiently long
-// window is open then, it is a time in the previous window: the earliest time at which new pods
-// last until the next window opens. Windows without such a time are skipped.
+// the time since. Usually this is the time at which the pod reaches the limit. If no window is open
+// then for at least the duration of a restart (took), it is a time in the previous window: the
+// earliest time at which new pods last until the next window opens. Windows without such a time are
+// skipped.
 func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, took time.Duration) time.Time {
 	old := since.Add(limit)
 	if len(windows) == 0 {

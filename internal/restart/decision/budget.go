@@ -34,7 +34,7 @@ type budgetGate struct {
 	outlived bool
 }
 
-// budgetUsedUp is the blocker if the limits of the budget are unknown.
+// budgetUsedUp is the blocker of a restart without a slot if the limits of the budget are unknown.
 var budgetUsedUp = blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: (&budgetGate{}).usedUp("is")}
 
 func (g *budgetGate) blocks() *blocker {
@@ -47,7 +47,7 @@ func (g *budgetGate) blocks() *blocker {
 	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: g.usedUp("is") + g.freeAgain()}
 }
 
-// usedUp describes the exhausted limit. verb is "is" or "was".
+// usedUp describes the limit of the restart budget that is exhausted. verb is "is" or "was".
 func (g *budgetGate) usedUp(verb string) string {
 	whose, used := "the restart budget", g.slots.Limit
 	if g.slots.ShareUsed {
@@ -59,7 +59,7 @@ func (g *budgetGate) usedUp(verb string) string {
 	return fmt.Sprintf("%s %s used up: %d of %d slots", whose, verb, used, g.slots.Limit)
 }
 
-// freeAgain describes when a slot becomes free.
+// freeAgain describes when a slot of the restart budget becomes free; "" if the limits are unknown.
 func (g *budgetGate) freeAgain() string {
 	switch {
 	case g.slots.Limit == 0:
@@ -71,8 +71,8 @@ func (g *budgetGate) freeAgain() string {
 	}
 }
 
-// take reports whether a restart that has waited since the given time has a slot. If it has none,
-// take records that it waits.
+// take reports whether a restart that has waited since the given time has a slot. If the restart
+// has no slot, take records the given time in waitingSince.
 func (g *budgetGate) take(since time.Time) bool {
 	if !g.hasSlot {
 		g.waitingSince = since
@@ -80,8 +80,8 @@ func (g *budgetGate) take(since time.Time) bool {
 	return g.hasSlot
 }
 
-// follow determines whether a restart that started at the given time has outlived its slot. If it
-// has not, follow sets the alarm to the time at which it will.
+// follow determines whether a restart that started at the given time has exceeded the maximum time
+// for which a restart holds its slot. Otherwise it sets the alarm to the end of that time.
 func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	if g.age == 0 {
 		return
@@ -92,5 +92,5 @@ func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	}
 }
 
-// renew resets outlived, because the restart in progress has ended or starts only now.
+// renew resets outlived, because the restart in progress has ended or its tick is sent only now.
 func (g *budgetGate) renew() { g.outlived = false }

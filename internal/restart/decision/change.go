@@ -59,19 +59,19 @@ func (c *Config) burstEnds(settle time.Duration) time.Time {
 // changeTrigger restarts workloads when the ConfigMaps and Secrets that they use change.
 //
 // status.configHash is the hash of the content with which the pods were started. All decisions
-// result from comparing it with the hash of the current content, so a manager cannot forget a
-// change or restart twice for the same change.
+// result from comparing this hash with the hash of the current content. A manager can therefore
+// neither forget a change nor restart the target twice for the same change.
 type changeTrigger struct {
 	state    *state
 	windows  schedule.Windows
 	interval *interval
-	// config, settle and ages are the fields Config, ChangeSettle and PodAges of the input.
+	// config, settle and ages are the fields Config, ChangeSettle and PodAges of [Input].
 	config  *Config
 	settle  time.Duration
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// changed is the due tick; nil if no restart for a change is due.
+	// changed is the candidate for a restart for a change; nil if no such restart is due.
 	changed *candidate
 }
 
@@ -108,7 +108,8 @@ func (t *changeTrigger) confirm() Need {
 // pass does nothing, since the next tick follows from the content with which the pods were started.
 func (t *changeTrigger) pass(*candidate) {}
 
-// edited resets the due time of the restart and the count of delays after an edit of the spec.
+// edited resets the due time of the restart for a change and the number of consecutive delays after
+// an edit of the spec. retargeted is true if the edit has changed the target.
 func (t *changeTrigger) edited(retargeted bool) {
 	t.state.status.NextChangeTime = nil
 	t.interval.reset()
@@ -139,7 +140,7 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	case !podconfig.SameScope(status.ConfigHash, c.Hash) && !c.Live:
 		return NeedLiveConfig
 	case !podconfig.SameScope(status.ConfigHash, c.Hash):
-		// Changes before the content is first seen do not count.
+		// The content is read for the first time. Changes before that do not count.
 		t.started(c.Hash, t.state.now)
 		status.NextChangeTime = nil
 		return NeedNothing
@@ -156,8 +157,8 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	tick := t.tick()
 	if status.NextChangeTime == nil && t.interval.ends().After(now) {
-		// The due time follows from the minimum interval, even if the content does not settle
-		// before then.
+		// The restart is not due before the end of the minimum interval. Note its due time already
+		// now, although the content may not have settled yet.
 		if !t.config.Live {
 			return NeedLiveConfig
 		}
@@ -221,8 +222,8 @@ func (t *changeTrigger) started(hash string, at time.Time) {
 }
 
 // observeBack ends the wait for a restart when the content was changed back to the content with
-// which the pods were started. It waits until the content has settled, so that not every change
-// back and forth causes a status write.
+// which the pods were started. Before that, it waits until the content has settled. Content that
+// changes back and forth would otherwise cause many status writes.
 func (t *changeTrigger) observeBack() Need {
 	t.interval.settle(t.config.Changed, t.wake)
 	if ends := t.config.burstEnds(t.settle); t.state.status.NextChangeTime != nil && ends.After(t.state.now) {
@@ -233,8 +234,8 @@ func (t *changeTrigger) observeBack() Need {
 }
 
 // skip ends the wait for a restart that is no longer needed. If the restart was due, it adds a
-// history entry. Before that, the content is read from the API server, since the cache may be older
-// than the change.
+// history entry. Such an entry requires content that was read from the API server, since the cache
+// may be older than the change.
 func (t *changeTrigger) skip(reason, message string) Need {
 	status := t.state.status
 	next := status.NextChangeTime
@@ -258,7 +259,7 @@ func (t *changeTrigger) possible() bool {
 }
 
 // lasts reports whether the content is still the content for which the restart in progress was
-// started. After any further change, even a reverted one, a new restart becomes due at its own
+// started. After another change, even if it was reverted, a new restart becomes due at its own
 // time.
 func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	switch {
@@ -304,8 +305,8 @@ func (t *changeTrigger) podsAreNewer() bool {
 	return oldest.IsZero() || oldest.After(t.config.Changed)
 }
 
-// note writes the due time of the restart for a change to the status, and counts a change that came
-// too soon after the last restart.
+// note writes the due time of the restart for a change to the status, and counts the change if it
+// came too soon after the last restart for a change. See [interval.count].
 func (t *changeTrigger) note(tick time.Time) {
 	due, _ := t.times(tick)
 	t.state.status.NextChangeTime = &metav1.Time{Time: due}
@@ -313,7 +314,8 @@ func (t *changeTrigger) note(tick time.Time) {
 }
 
 // start returns the hash of the content with which new pods will start if any trigger starts a
-// restart now. It is "" if changes cannot trigger restarts.
+// restart now; "" if changes cannot trigger restarts. It also resets the due time of the restart
+// for a change, which the new restart serves.
 func (t *changeTrigger) start() string {
 	t.state.status.NextChangeTime = nil
 	if !t.possible() {
@@ -322,9 +324,9 @@ func (t *changeTrigger) start() string {
 	return t.config.Hash
 }
 
-// serve records that the pods have the content with which a restart that has ended was started. It
-// includes failed restarts, so that no other restart is tried for the same content. It excludes
-// restarts of a workload that was deleted or is no longer the target.
+// serve records that the pods have the content with which a restart that has ended was started.
+// This includes failed restarts, so that no other restart is tried for the same content. It
+// excludes restarts of a workload that was deleted or is no longer the target.
 func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string) {
 	if active.ConfigHash != "" && podconfig.SameScope(active.ConfigHash, t.state.status.ConfigHash) &&
 		reason != tidekeeperv1.ReasonTargetNotFound && !t.state.retargeted(active) {

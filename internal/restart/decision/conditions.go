@@ -69,11 +69,11 @@ func stalled(reason, message string) diagnosis {
 }
 
 // longestCondition is the maximum length of a condition's message in bytes. The schema allows
-// longer messages, but a message that quotes a value of the target is written again each time the
-// value changes.
+// longer messages. However, a message can quote a value of the target, and is then written again
+// each time the value changes.
 const longestCondition = 4096
 
-// conditions computes the status conditions.
+// conditions computes the conditions in the status of a ScheduledRestart.
 type conditions struct {
 	state    *state
 	gates    *gateSet
@@ -81,12 +81,13 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
-	// failure is the field SendFailure of the input if the decision sends the tick again. A tick
-	// whose attempt seemed to fail may have been sent nevertheless.
+	// failure is the field SendFailure of [Input] if the decision sends the tick again. Otherwise
+	// it is zero, because an attempt that returned an error may have sent the tick nevertheless.
 	failure SendFailure
-	// scheduled is true if there is a schedule.
+	// scheduled is true if the ScheduledRestart has a schedule.
 	scheduled bool
-	// brief holds the conditions of brief decisions; nil if the decision is not brief.
+	// brief holds the conditions of brief decisions, for which [Input.Brief] is true; nil if the
+	// current decision is not brief.
 	brief briefConditions
 }
 
@@ -94,7 +95,7 @@ type conditions struct {
 // that reason. They are never modified, so that all statuses share them.
 type briefConditions map[string][]metav1.Condition
 
-// of returns the conditions for a reason.
+// of returns the conditions of a brief decision whose condition Ready has the given reason.
 func (b briefConditions) of(reason string) []metav1.Condition {
 	if b[reason] == nil {
 		b[reason] = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: reason}}
@@ -127,7 +128,8 @@ func (c *conditions) set() {
 		})
 	}
 	set(tidekeeperv1.ConditionReady, is.ready)
-	// By the convention of kstatus, these two conditions exist only while they are True.
+	// By the convention of kstatus, the conditions Stalled and Reconciling exist only while they
+	// are True.
 	setWhile := func(conditionType string, value bool) {
 		if value {
 			set(conditionType, true)
@@ -174,7 +176,7 @@ func (c *conditions) diagnose() diagnosis {
 }
 
 // missing returns the blocker that makes the schedule miss tick after tick, or nil. The condition
-// shows this blocker permanently, so that the status is not written twice for each tick.
+// Ready shows this blocker permanently, so that the status is not written twice for each tick.
 func (c *conditions) missing() *blocker {
 	if !c.misses.goOn(c.triggers.schedule.ticks.Offset) {
 		return nil
@@ -274,7 +276,7 @@ func (c *conditions) restartingMessage() string {
 			message += "; " + active.Eviction.Refused
 		}
 	} else if c.failure.Refused {
-		// Other failures pass quickly, and are not worth two status writes.
+		// Failures other than a rejection pass quickly, and are not worth two status writes.
 		message += "; " + c.failure.String()
 	}
 	if c.budget.outlived {

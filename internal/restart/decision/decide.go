@@ -11,7 +11,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// decider holds the parts of a decision. Each part owns its fields of the status.
+// decider holds the parts of a decision. Each field of the status is written by only one part.
 type decider struct {
 	in  *Input
 	out Output
@@ -32,9 +32,10 @@ type decider struct {
 	launcher launcher
 
 	// other is a second decider, which computes the status that would result if no tick were
-	// claimed early.
+	// claimed before it is due.
 	other *decider
-	// brief holds the conditions of earlier brief decisions, for reuse.
+	// brief holds the conditions of earlier brief decisions, for which [Input.Brief] is true, for
+	// reuse.
 	brief briefConditions
 }
 
@@ -42,8 +43,8 @@ type decider struct {
 // makes a million decisions. The zero value is ready to use.
 type Decider struct{ decider decider }
 
-// Decide is like the function [Decide], but reuses the memory allocations of the Decider. The output
-// is valid until the next call.
+// Decide is like the function [Decide], but reuses the memory allocations of the Decider. The
+// output is valid until the next call.
 func (d *Decider) Decide(in *Input) *Output { return d.decider.decideAbout(in) }
 
 // Decide makes a decision about a ScheduledRestart.

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Input holds all facts that a decision depends on.
+// Input holds all facts that a decision about a ScheduledRestart depends on.
 type Input struct {
 	Restart *tidekeeperv1.ScheduledRestart
 
@@ -49,13 +49,14 @@ type Input struct {
 	// Unreadable explains why the target cannot be used although it may exist. It is "" if the
 	// target can be used.
 	Unreadable string
-	// Polled is true if changes of the target cause no events.
+	// Polled is true if changes of the target cause no events, so that it must be read again at
+	// intervals.
 	Polled bool
 
 	// Live is true if Target was read from the API server instead of the cache.
 	Live bool
 	// RolledOut reports whether a rollout for the tick of the restart in progress has ever begun;
-	// nil if unknown. A rollout that was undone leaves a revision behind.
+	// nil if unknown. A rollout that was undone also counts, since it leaves a revision behind.
 	RolledOut *bool
 	// PodStartups lists the startup time of each new pod; nil if unknown. Callers without a cache
 	// of pods pass an empty slice.
@@ -66,8 +67,8 @@ type Input struct {
 	Pods *Pods
 	// Attempts describes this process's eviction attempts for the restart in progress.
 	Attempts Attempts
-	// Config describes the ConfigMaps and Secrets whose changes trigger restarts; nil without
-	// onConfigChange or without a target.
+	// Config describes the ConfigMaps and Secrets whose changes trigger restarts; nil if
+	// spec.onConfigChange is not set, or if the target does not exist.
 	Config *Config
 	// ChangeSettle is the time for which Config must remain unchanged before a restart for a change
 	// becomes due, so that a burst of edits leads to a single restart.
@@ -180,7 +181,8 @@ type Output struct {
 	// WaitingSince is the time since which a restart has waited for a slot; zero if no restart
 	// waits.
 	WaitingSince time.Time
-	// Outlived is true if the restart in progress continues without a slot.
+	// Outlived is true if the restart in progress has held its slot for Input.SlotAge, and
+	// continues without a slot.
 	Outlived bool
 
 	// Wake is the time of the next decision, unless an event causes an earlier one; zero means

@@ -55,5 +55,5 @@
 //	overdue.go         computes when a schedule becomes overdue
 //	conditions.go      the conditions of the status
 //
-// The tests simulate thousands of days on which everything goes wrong (simulation_test.go).
+// The tests simulate thousands of days with random failures and edits (simulation_test.go).
 package decision

@@ -51,8 +51,9 @@ func (a *aheadClaimer) choose() choice {
 // back.
 const clockStep = time.Minute
 
-// lateSend is the delay from which on a late tick gives its restart a new start time. The new start
-// time must be written to the status before the tick is sent.
+// lateSend is the minimum time between the planned start of a restart and the sending of its tick
+// for which the restart gets a new start time. The new start time must be written to the status
+// before the tick is sent.
 const lateSend = 10 * time.Second
 
 // earlyClaim is a tick that this process claimed before it was due and has not tried to send yet.
@@ -86,9 +87,9 @@ func (c *earlyClaim) takesBack() bool {
 	}
 }
 
-// keep waits until the tick is due, and then sends it. It does not write the status before then,
-// since the write would be lost if the claim is taken back. unchanged is true if the status remains
-// the same.
+// keep waits until the claimed tick is due, and then sends it. Before that, it does not change the
+// status, since a change would be lost if the claim is taken back. unchanged is true if the status
+// remains the same.
 func (c *earlyClaim) keep() (unchanged bool, need Need) {
 	due := c.state.status.Active.StartedTime.Time
 	if c.state.now.Before(due) {

@@ -19,7 +19,7 @@ type ending struct {
 	age     *ageTrigger
 	change  *changeTrigger
 	budget  *budgetGate
-	// startups lists the startup time of each new pod; nil if unknown.
+	// startups lists the startup time of each new pod of the restart; nil if unknown.
 	startups []time.Duration
 }
 

@@ -74,11 +74,11 @@ type eviction struct {
 	sending *sending
 	ending  *ending
 	wake    *alarm
-	// live, pods and attempts are the fields Live, Pods and Attempts of the input.
+	// live, pods and attempts are the fields Live, Pods and Attempts of [Input].
 	live     bool
 	pods     *Pods
 	attempts Attempts
-	// next lists the pods to evict now.
+	// next lists the pods that the current decision evicts.
 	next []evict.Pod
 }
 
@@ -124,8 +124,8 @@ func (e *eviction) replaces(c *candidate) bool {
 		slices.ContainsFunc(e.pods.Active, func(pod evict.Pod) bool { return evict.IsOld(pod, c.tick) })
 }
 
-// start turns the restart that was just claimed into a restart by eviction. The pods are read again
-// after the claim was written.
+// start turns the restart that was just claimed into a restart by eviction. The next decision,
+// after the claim was written to the status, reads the pods again before it evicts any.
 func (e *eviction) start() {
 	e.active.evict(evict.CreatedBefore(e.state.status.Active.ScheduledTime.Time, e.pods.Active))
 }
@@ -146,7 +146,7 @@ func (e *eviction) follow() Need {
 	case rolling && late:
 		e.fail(fmt.Sprintf("%s is being rolled out: %s", t, t.Rollout.Message))
 	case rolling:
-		// A rollout in progress also replaces the pods.
+		// A rollout in progress also replaces the pods, so wait for it instead of evicting pods.
 		e.wake.set(deadline)
 	case e.pods == nil && !late && !e.attempts.LookedAt.After(now) && now.Before(pause):
 		e.wake.set(pause)
@@ -170,7 +170,7 @@ func leftText(plan evict.Plan, desired int32) string {
 	return strings.Join(left, ", and ")
 }
 
-// evictNext evicts the next pods, or ends the restart.
+// evictNext evicts the next pods, or ends the restart if it is complete or its deadline has passed.
 func (e *eviction) evictNext(deadline time.Time) {
 	active, t, now := e.state.status.Active, e.state.target, e.state.now
 	plan := evict.Decide(evict.Input{

@@ -35,12 +35,12 @@ type freezeWatch struct {
 	confirmed time.Duration
 }
 
-// wake sets the alarm. sends is true if the decision sends a tick. frozen is true if a freeze
-// blocks the restart.
+// wake sets the alarm to the time at which the freezes must be checked again. sends is true if the
+// decision sends a tick. frozen is true if a freeze blocks the restart.
 func (w *freezeWatch) wake(alarm *alarm, now time.Time, sends, frozen bool) {
 	if w.live && !sends && w.shared > 0 {
-		// The freeze is not in the cache yet. If it is lifted before it gets there, no event
-		// follows.
+		// A freeze that was read from the API server may not be in the cache yet. If it is lifted
+		// before the cache shows it, no event follows.
 		alarm.set(now.Add(w.shared))
 	}
 	if frozen && w.confirmed > 0 {

@@ -21,7 +21,7 @@ type healthGate struct {
 	target       *workload.State
 	evicts       bool
 	precondition tidekeeperv1.Precondition
-	// missing is the field Config.Missing of the input.
+	// missing is the field Missing of [Input.Config].
 	missing string
 	// ready is the condition Ready. It is set only in processes that cannot read ConfigMaps and
 	// Secrets, and only with onConfigChange.
@@ -63,7 +63,7 @@ func (g *healthGate) describe(at, due time.Time) Gate {
 	}
 }
 
-// asEvicted returns the state of the workload as the next restart sees it. For a restart by
+// asEvicted returns the state of the workload that applies to the next restart. For a restart by
 // eviction, pods with an earlier template do not count as a rollout in progress if the workload
 // keeps them until they are deleted.
 func (g *healthGate) asEvicted() *workload.State {

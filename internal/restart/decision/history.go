@@ -41,9 +41,10 @@ func (h *history) lastRecorded() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// ReadsHistory reports whether decisions about a ScheduledRestart depend on its whole history. Without
-// windows, whose remaining time is compared with the duration of the last success, they depend on
-// the latest entry alone. Decisions about its followers (spec.after) depend on the whole history.
+// ReadsHistory reports whether decisions about a ScheduledRestart depend on its whole history. They
+// do so only with windows, since the remaining time of a window is compared with the duration of
+// the last success. Otherwise the latest entry is enough. Decisions about the ScheduledRestarts
+// that name this one in spec.after always depend on the whole history.
 func ReadsHistory(spec *tidekeeperv1.ScheduledRestartSpec) bool { return len(spec.Windows) > 0 }
 
 // lastDuration returns the duration of the last successful restart; 0 if unknown.
@@ -58,7 +59,7 @@ func (h *history) lastDuration() time.Duration {
 }
 
 // keep returns the new history entries followed by the past entries, up to the limit. It does not
-// modify the entries of the input.
+// modify the history entries of the [Input].
 func (h *history) keep(limit int) []tidekeeperv1.RestartRecord {
 	if len(h.added) > 0 || len(h.past) > limit {
 		room := make([]tidekeeperv1.RestartRecord, 0, min(len(h.past)+len(h.added), max(limit, len(h.past))))

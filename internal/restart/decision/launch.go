@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// launcher starts restarts: it first claims the tick in the status, then sends the tick. After a
-// crash in between, [resender] sends the tick. A tick that was claimed before it was due is sent by
-// [earlyClaim].
+// launcher starts restarts: it first claims the tick in the status, then sends the tick. If the
+// manager crashes in between, [resender] sends the tick later. A tick that was claimed before it
+// was due is sent by [earlyClaim].
 type launcher struct {
 	state    *state
 	active   *activeRestart

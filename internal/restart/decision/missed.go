@@ -14,15 +14,15 @@ import (
 const (
 	// missesAtOnce is the number of consecutive missed ticks that are recorded immediately.
 	missesAtOnce = 3
-	// Further missed ticks are recorded together, at intervals that double from firstQuiet to
-	// lastQuiet.
+	// After missesAtOnce consecutive missed ticks, later missed ticks are recorded together, at
+	// intervals that double from firstQuiet to lastQuiet.
 	firstQuiet = time.Minute
 	lastQuiet  = 15 * time.Minute
 )
 
 // misses records the ticks for which no restart could start, and counts consecutive records of such
-// ticks. If a schedule misses tick after tick, they are recorded at growing intervals. See
-// [misses.quietUntil].
+// ticks. If a schedule misses tick after tick, the missed ticks are recorded at growing intervals.
+// See [misses.quietUntil].
 type misses struct {
 	state   *state
 	history *history
@@ -30,14 +30,15 @@ type misses struct {
 	leadingSince time.Time
 }
 
-// record adds a history entry for missed ticks, and counts it.
+// record adds a history entry for missed ticks, and increments the number of consecutive records in
+// the status.
 func (m *misses) record(record tidekeeperv1.RestartRecord) {
 	m.history.record(record)
 	m.state.status.ConsecutiveMisses++
 }
 
-// recordFor records a missed candidate. Its earlier ticks are included in the same history entry if
-// they were missed for the same reason.
+// recordFor records the tick of a candidate for which no restart could start. Its earlier ticks are
+// included in the same history entry if they were missed for the same reason.
 func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	record := recordOf(c, outcome, reason, message)
 	if reason != tidekeeperv1.ReasonDeadlineExceeded && m.witnessed(c) {
@@ -49,7 +50,7 @@ func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, m
 }
 
 // recordEarlier records the undecided ticks before a candidate in a single history entry, since no
-// restart makes up for them.
+// restart makes up for these ticks.
 func (m *misses) recordEarlier(c *candidate) {
 	if c.earlier == 0 {
 		return
@@ -100,9 +101,8 @@ func (m *misses) quietUntil() time.Time {
 	return until
 }
 
-// goOn reports whether the next tick is due before missed ticks may be recorded again, so that it
-// would not be recorded either if it were missed. offset is the time from a tick to the start of
-// its restart.
+// goOn reports whether the next tick is due before missed ticks may be recorded again. If that tick
+// is missed, it is not recorded either. offset is the time from a tick to the start of its restart.
 func (m *misses) goOn(offset time.Duration) bool {
 	status := m.state.status
 	next, quiet := status.NextScheduleTime, m.quietUntil()

@@ -27,7 +27,7 @@ type Predecessor struct {
 // failed in its last restart. It is also closed while the ScheduledRestart is on a cycle.
 type orderGate struct {
 	// names is spec.after. predecessors holds the ScheduledRestarts with these names. cycle is the
-	// field Cycle of the input.
+	// field Cycle of [Input].
 	names        []string
 	predecessors []Predecessor
 	cycle        []string
@@ -135,8 +135,8 @@ func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart
 	return nil
 }
 
-// ReadOrder sets the predecessors in the input, and searches for a cycle. It is for callers without
-// a graph of the order, and calls get once for each name.
+// ReadOrder sets the predecessors in the input, and searches for a cycle. It is for callers that do
+// not keep a graph of all ScheduledRestarts, and calls get only once for each name.
 func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) (err error) {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func FindCycle(name string, after func(name string) ([]string, error)) ([]string
 	return find([]string{name})
 }
 
-// cycleMessage describes a cycle. It abbreviates a long cycle.
+// cycleMessage describes a cycle of predecessors to users. It abbreviates a long cycle.
 func cycleMessage(cycle []string) string {
 	if most := 6; len(cycle) > most {
 		cycle = slices.Concat(cycle[:most-2], []string{"…"}, cycle[len(cycle)-1:])

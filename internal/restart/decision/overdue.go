@@ -66,8 +66,8 @@ func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time 
 }
 
 // OverdueAt returns the time at which a schedule with the given first unserved tick becomes
-// overdue: the time by which the restart for the next tick after it should also be complete. Zero
-// means never.
+// overdue: the time by which the restart for the tick after the first unserved tick should also be
+// complete. Zero means never.
 func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks schedule.Ticks) time.Time {
 	if first.IsZero() {
 		return time.Time{}

@@ -20,14 +20,14 @@ type progress struct {
 	resender *resender
 	ending   *ending
 	wake     *alarm
-	// live, unreadable and sent are the fields Live, Unreadable and Sent of the input.
+	// live, unreadable and sent are the fields Live, Unreadable and Sent of [Input].
 	live       bool
 	unreadable string
 	sent       time.Time
 }
 
-// follow makes the decision about the restart in progress, and returns the next fact that is needed
-// for it.
+// follow makes the decision about the restart in progress, and returns the next fact that this
+// decision needs.
 func (p *progress) follow() Need {
 	active, now := p.state.status.Active, p.state.now
 	tick := active.ScheduledTime.Time
@@ -35,7 +35,8 @@ func (p *progress) follow() Need {
 	if active.Eviction != nil {
 		restarted = false
 	}
-	// After an edit, the windows may open much later, but the restart already holds a slot.
+	// After an edit of the spec, the windows may open much later. Do not wait for them, since the
+	// restart already holds a slot.
 	edited := active.Trigger != tidekeeperv1.TriggerSchedule && p.state.restart.Status.ObservedGeneration != p.state.restart.Generation
 	if due, _ := p.triggers.of(active.Trigger).times(tick); !restarted && !edited && now.Before(due) {
 		// Another process claimed the tick early, or its clock was ahead of this machine's clock.

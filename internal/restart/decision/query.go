@@ -43,7 +43,8 @@ func (g *queryGate) blocks(_, _ time.Time) *blocker {
 	return nil
 }
 
-// describe takes the answer from the condition Ready, as only the manager can run the queries.
+// describe takes the answer of the queries from the condition Ready, since only the manager can run
+// them.
 func (g *queryGate) describe(_, _ time.Time) Gate {
 	if g.ready != nil && g.ready.Reason == tidekeeperv1.ReasonClosedByQuery {
 		return Gate{Name: GateQuery, Reason: g.ready.Reason, Message: g.ready.Message}
@@ -54,7 +55,7 @@ func (g *queryGate) describe(_, _ time.Time) Gate {
 // unanswered reports whether the queries must be run before a tick is sent.
 func (g *queryGate) unanswered() bool { return g.queried && (g.answer == nil || !g.counts()) }
 
-// counts reports whether the last answer is recent enough to be used.
+// counts reports whether the last answer is recent enough to be used. See [answerLasts].
 func (g *queryGate) counts() bool {
 	age := g.now.Sub(g.answer.At)
 	return age >= 0 && age < answerLasts

@@ -14,8 +14,8 @@ import (
 )
 
 // requestAhead is the maximum time by which a requested time may be in the future. A time that is
-// further ahead, or before 1970, is a mistake, and a year without four digits could not be written
-// to the status.
+// further ahead, or before 1970, is rejected as a mistake. A year that does not have four digits
+// could not be written to the status.
 const requestAhead = 366 * 24 * time.Hour
 
 // RequestedTime returns the time in the annotation that requests a restart, truncated to seconds;
@@ -97,7 +97,8 @@ func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 	return !at.Equal(active.ScheduledTime.Time)
 }
 
-// observe records a waiting request as skipped if it was removed from the annotation.
+// observe records a waiting request as skipped if its annotation was removed or set to another
+// time.
 func (t *requestTrigger) observe() {
 	status := t.state.status
 	pending := status.PendingRequestTime

@@ -23,8 +23,8 @@ type resender struct {
 	ending   *ending
 	wake     *alarm
 	waiting  *waiting
-	// live, rolledOut, sent and failure are the fields Live, RolledOut, Sent and SendFailure of the
-	// input.
+	// live, rolledOut, sent and failure are the fields Live, RolledOut, Sent and SendFailure of
+	// [Input].
 	live      bool
 	rolledOut *bool
 	sent      time.Time
@@ -52,7 +52,8 @@ func (f SendFailure) String() string {
 	}
 }
 
-// resend sends the tick, or ends the restart. It returns the next fact that is needed for this.
+// resend sends the claimed tick to the target, or ends the restart in progress. It returns the next
+// fact that is needed for this.
 func (r *resender) resend(tick time.Time) Need {
 	t := r.state.target
 	switch {

@@ -19,7 +19,7 @@ type rollout struct {
 	state  *state
 	ending *ending
 	wake   *alarm
-	// live is true if the target was read from the API server.
+	// live is true if the target was read from the API server instead of the cache.
 	live bool
 }
 
@@ -33,8 +33,8 @@ func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	if at, ok := restartedFor(t, tick, r.state.now); ok || !sentFor(t, tick, r.state.now) {
 		return at, ok
 	}
-	// As the tick was sent, a later time in the pod template was written after it, even if the
-	// clock of its writer is far ahead.
+	// The tick was sent, so a later restart time in the pod template was written after that, even
+	// if it is in the future because the clock of another client is ahead.
 	at, ok = parseTime(t.RestartedAt)
 	return at, ok && !at.Before(tick)
 }

@@ -18,8 +18,9 @@ type scheduleTrigger struct {
 	state   *state
 	ticks   schedule.Ticks
 	history *history
-	// last is the last result of candidate, which the next call overwrites. In a forecast, most
-	// candidates are ticks of a schedule, so reusing this memory saves most allocations.
+	// last holds the last result of the method candidate, and is overwritten by the next call. In a
+	// forecast, most candidates are ticks of a schedule, so reusing this memory saves most
+	// allocations.
 	last candidate
 }
 
@@ -56,7 +57,7 @@ func (t *scheduleTrigger) confirm() Need { return NeedNothing }
 
 func (t *scheduleTrigger) pass(c *candidate) { t.advance(c.tick) }
 
-// upcoming returns the next undecided tick; nil if there is none.
+// upcoming returns the next undecided tick of the schedule; nil if there is none.
 func (t *scheduleTrigger) upcoming() *candidate {
 	next := t.state.status.NextScheduleTime
 	if next == nil {
@@ -135,7 +136,8 @@ func (t *scheduleTrigger) advance(after time.Time) {
 	}
 }
 
-// leave makes the given waiting tick the next tick, which drops the ticks before it.
+// leave makes the given waiting tick the next undecided tick in the status, which drops the ticks
+// before it.
 func (t *scheduleTrigger) leave(before time.Time) {
 	t.state.status.NextScheduleTime = &metav1.Time{Time: before}
 }

@@ -13,8 +13,8 @@ import (
 // scheduleGate is closed while the schedule does not run. Requested restarts ignore it.
 type scheduleGate struct {
 	state *state
-	// scheduled is true if there is a schedule. triggers describes the triggers other than the
-	// schedule.
+	// scheduled is true if the ScheduledRestart has a schedule. triggers describes the triggers
+	// other than the schedule.
 	scheduled bool
 	triggers  func() string
 }

@@ -15,9 +15,9 @@ type edits struct {
 	ending   *ending
 }
 
-// observe reacts to an edit of the spec. It returns the time after which ticks count if no next
-// tick is known. A new schedule does not apply to the past, except for a ScheduledRestart that no
-// manager has observed yet.
+// observe reacts to an edit of the spec. It returns the time after which the next tick is searched
+// for if the status has none. A new schedule does not apply to the past, except for a
+// ScheduledRestart that no manager has observed yet.
 func (e *edits) observe() (base time.Time) {
 	status := e.state.status
 	base = e.state.now

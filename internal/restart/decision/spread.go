@@ -29,7 +29,8 @@ func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration
 	case spread == 0 || next == nil || next.After(now) || restart.Status.ObservedGeneration != restart.Generation:
 		return place(restart)
 	case start == nil:
-		// Earlier versions did not write the start time to the status, and derived it from the UID.
+		// Earlier versions of the manager did not write the start time to the status. They derived
+		// it from the UID.
 		return schedule.SpreadByUID(string(restart.UID), spread)
 	}
 	if given := start.Sub(next.Time); given >= 0 && given < spread {

@@ -35,8 +35,8 @@ type choice struct {
 }
 
 // choose chooses one of the due ticks to start a restart for. It also decides the due ticks for
-// which no restart must start. If both a requested restart and a tick of the schedule can start, a
-// single restart serves both; before that they wait separately.
+// which no restart must start. If a requested restart and a restart for a tick of the schedule can
+// both start, a single restart serves both. While they wait, they are separate.
 func (s *starter) choose() choice {
 	blocked := s.gates.first(s.state.now, s.triggers.lastDue(s.state.now))
 	var due []*candidate
@@ -46,7 +46,8 @@ func (s *starter) choose() choice {
 		}
 	}
 	if len(due) == 0 {
-		// A restart for any other trigger also serves a change and the age of the pods.
+		// A restart for the schedule or a request also replaces pods with old content and pods that
+		// are too old, so check the triggers for these only if no other tick is due.
 		for _, c := range []*candidate{s.triggers.change.candidate(), s.triggers.age.candidate()} {
 			if c != nil && len(due) == 0 {
 				due = append(due, c)
@@ -100,8 +101,9 @@ func (s *starter) chooseEviction(c *candidate) choice {
 	return choice{start: c}
 }
 
-// goneWait returns a message about an earlier wait if its blocker leaves no other trace after it
-// has ended; "" for other reasons to wait.
+// goneWait returns a message about an earlier wait for a blocker that has ended without leaving a
+// trace outside the status. reason is the reason of the wait. It returns "" for reasons of other
+// kinds.
 func goneWait(reason string, b *budgetGate) string {
 	switch reason {
 	case tidekeeperv1.ReasonFrozen:

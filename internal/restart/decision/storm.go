@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// stormDelays is the number of consecutive changes within minIntervalSeconds from which on a storm
-// of changes is reported.
+// stormDelays is the number of consecutive delays from which on the condition RestartStorm is set.
+// A delay is a change of the content that comes too soon after the last restart for a change.
 const stormDelays = 3
 
 // Source is the ConfigMap or Secret whose content changed last.
@@ -52,12 +52,13 @@ func (s Source) String() string {
 	}
 }
 
-// interval keeps restarts for changes at least minIntervalSeconds apart. It counts how many
-// consecutive times the content has changed again before the end of the interval.
+// interval keeps restarts for changes at least minIntervalSeconds apart. It also counts the
+// consecutive delays: how often in a row the content has changed again before the end of the
+// interval.
 type interval struct {
 	state   *state
 	history *history
-	// newDelay is true if the current decision has counted another change that came too soon.
+	// newDelay is true if the current decision has increased the number of consecutive delays.
 	newDelay bool
 }
 
@@ -86,18 +87,19 @@ func (i *interval) count(began time.Time) {
 	}
 }
 
-// begin starts the interval at the start time of a restart for a change that has ended.
+// begin starts the minimum interval when a restart for a change has ended. The interval counts from
+// the start time of that restart.
 func (i *interval) begin(active *tidekeeperv1.ActiveRestart) {
 	i.state.status.LastChangeTime = &metav1.Time{Time: active.StartedTime.Time}
 	i.state.status.ChangeDelayed = false
 }
 
-// forget drops the time of the last restart for a change, because that restart had another target
-// or no longer counts.
+// forget drops the time of the last restart for a change, because that restart had another target,
+// or because changes no longer trigger restarts.
 func (i *interval) forget() { i.state.status.LastChangeTime = nil }
 
-// settle resets the number of consecutive delays once the pods have the current content and it has
-// remained unchanged for the interval. changed is the time of the last change.
+// settle resets the number of consecutive delays once the pods have the current content, and the
+// content has remained unchanged for minIntervalSeconds. changed is the time of the last change.
 func (i *interval) settle(changed time.Time, wake *alarm) {
 	if i.state.status.ConsecutiveDelays == 0 {
 		return
@@ -114,7 +116,7 @@ func (i *interval) reset() {
 	i.state.status.ChangeDelayed, i.state.status.ConsecutiveDelays = false, 0
 }
 
-// stormy reports whether the content changes so often that a storm is reported.
+// stormy reports whether the content changes so often that the condition RestartStorm must be set.
 func (i *interval) stormy() bool { return i.state.status.ConsecutiveDelays >= stormDelays }
 
 // setStorm sets the condition RestartStorm while the content keeps changing. It writes the

@@ -15,9 +15,9 @@ import (
 type targetGate struct {
 	ref    tidekeeperv1.TargetRef
 	target *workload.State
-	// evicts is true if restarts evict pods.
+	// evicts is true if restarts evict the pods of the target (spec.method is Evict).
 	evicts bool
-	// unserved and unreadable are the fields Unserved and Unreadable of the input.
+	// unserved and unreadable are the fields Unserved and Unreadable of [Input].
 	unserved   bool
 	unreadable string
 }

@@ -33,13 +33,13 @@ func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candida
 	return new(candidateOf(t, name, tick))
 }
 
-// trigger is a reason for restarts, such as the schedule. Each trigger owns its fields of the
-// status.
+// trigger is a reason for restarts, such as the schedule. Each field of the status is written by at
+// most one trigger.
 type trigger interface {
 	// times returns the due time and the deadline of the restart for a tick. The deadline is zero
 	// if there is none.
 	times(tick time.Time) (due, deadline time.Time)
-	// candidate returns the due tick; nil if there is none.
+	// candidate returns the due tick of the trigger; nil if there is none.
 	candidate() *candidate
 	// confirm returns the fact that must be read from the API server before a restart starts,
 	// because the cache may be stale.
@@ -55,8 +55,8 @@ type podTrigger interface {
 	trigger
 	// possible reports whether the tick of a claimed restart can still be sent.
 	possible() bool
-	// lasts reports whether the reason for a restart in progress whose tick was not sent still
-	// exists.
+	// lasts reports whether the reason for the restart in progress, whose tick was not sent yet,
+	// still exists. It also returns the next fact that is needed to determine this.
 	lasts(active *tidekeeperv1.ActiveRestart) (bool, Need)
 }
 
@@ -93,7 +93,7 @@ func (t *triggers) due() bool {
 	return false
 }
 
-// pass advances the trigger of the given tick past that tick.
+// pass advances the trigger of the candidate past the candidate's tick.
 func (t *triggers) pass(c *candidate) {
 	t.noteTarget()
 	t.of(c.trigger).pass(c)
@@ -109,9 +109,9 @@ func (t *triggers) noteTarget() {
 }
 
 // lastDue returns the due time of the restart that would start at the given time. As a restart
-// serves all triggers, this is their latest due time. It is computed only for a ScheduledRestart
-// with predecessors and for a time that is not in the future; otherwise lastDue returns the given
-// time.
+// serves all triggers, this is their latest due time. The gates need this time only for a
+// ScheduledRestart with predecessors and a time that is not in the future; otherwise lastDue
+// returns the given time.
 func (t *triggers) lastDue(at time.Time) time.Time {
 	if at.After(t.state.now) || len(t.state.spec.After) == 0 {
 		return at

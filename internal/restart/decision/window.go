@@ -31,13 +31,14 @@ func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Sch
 	return ticks, windows, nil
 }
 
-// InWindows returns the effective ticks, for which a window is open between their due time and
-// their deadline.
+// InWindows returns the effective ticks of the schedule: the ticks for which a window is open at
+// some time between their due time and their deadline.
 func (in *Input) InWindows() schedule.Ticks {
 	return schedule.Ticks{Schedule: in.Ticks, Windows: in.Windows, Offset: in.Offset, Deadline: seconds(in.Restart.Spec.StartingDeadlineSeconds)}
 }
 
-// opensAt returns the earliest time at or after the due time at which a window is open.
+// opensAt returns the earliest time at or after the due time at which a window is open. If no
+// window ever opens, it returns the due time.
 func opensAt(windows schedule.Windows, due time.Time) time.Time {
 	if opens, ok := windows.OpensAt(due); ok {
 		return opens
@@ -46,7 +47,7 @@ func opensAt(windows schedule.Windows, due time.Time) time.Time {
 }
 
 // windowGate is closed while no window is open, or while the remaining time of the open window is
-// shorter than the last restart.
+// shorter than the duration of the last successful restart.
 type windowGate struct {
 	windows schedule.Windows
 	// wanted is true if the spec has windows, even if they are invalid.

@@ -20,7 +20,7 @@ import (
 const unserved = "unserved"
 
 // configOf returns the state of a ScheduledRestart's ConfigMaps and Secrets, as far as its status
-// shows; nil without onConfigChange, or if the status has no hash yet.
+// shows; nil if spec.onConfigChange is not set, or if the status has no hash yet.
 func configOf(restart *tidekeeperv1.ScheduledRestart) *decision.Config {
 	status := &restart.Status
 	if restart.Spec.OnConfigChange == "" || status.ConfigHash == "" {

@@ -67,7 +67,7 @@ type Forecast struct {
 	// it makes no progress or waits for a user. They are ordered by the names of their
 	// ScheduledRestarts.
 	Hanging []Hanging `json:"hanging,omitempty"`
-	// Problems describes invalid schedules.
+	// Problems describes the ScheduledRestarts with an invalid schedule or invalid windows.
 	Problems []string `json:"problems,omitempty"`
 	// ClosedByQuery is the number of ScheduledRestarts that a Prometheus query of the administrator
 	// keeps from restarting when the forecast begins. Since future answers are unknown, the
@@ -139,7 +139,8 @@ type Tick struct {
 // workloads change only through restarts, that each restart succeeds and takes as long as the last
 // successful restart of the same ScheduledRestart, and that a rollout in progress takes as long as
 // a restart. A workload whose rollout has made no progress for longer than its progress deadline is
-// assumed to be stuck, even if it is restarted. Among ticks that are due at the same instant, the real manager may start others first.
+// assumed to be stuck, even if it is restarted. If several ticks are due at the same instant, the
+// real manager may start their restarts in another order.
 func Run(ctx context.Context, in Input) Forecast {
 	s := newSimulation(&in)
 	s.addAll()

@@ -21,8 +21,8 @@ func (s *simulation) order(o *object, in *decision.Input) {
 	})
 }
 
-// wakeFollowers schedules decisions about the followers of a ScheduledRestart if the given decision
-// changes its due ticks.
+// wakeFollowers schedules decisions about the followers of a ScheduledRestart, which name it in
+// spec.after, if the given decision about it can affect them.
 func (s *simulation) wakeFollowers(o *object, d *decision.Output) {
 	if len(s.followers[o.key]) == 0 {
 		return

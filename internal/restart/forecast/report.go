@@ -20,7 +20,7 @@ import (
 type report struct {
 	Forecast
 	namespace string
-	// left is the number of further ticks that may be listed.
+	// left is the number of ticks that may still be added to the lists of the forecast.
 	left int
 }
 
@@ -37,8 +37,8 @@ func newReport(in *Input) report {
 // shows reports whether the forecast includes the ticks of the given ScheduledRestart.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
 
-// hangs records the reason why a workload's rollout never completes; "" records nothing. The given
-// object restarts the workload.
+// hangs records the reason why a workload's rollout never completes; "" records nothing. o is a
+// ScheduledRestart that restarts the workload.
 func (r *report) hangs(o *object, state *workload.State, reason string) {
 	if reason != "" && r.shows(o) {
 		r.Hanging = append(r.Hanging, Hanging{Namespace: o.key.Namespace, Target: state.Kind + "/" + state.Name, Message: reason})
@@ -88,7 +88,8 @@ func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 	r.Minutes[i].Started++
 }
 
-// minute returns the index of the given minute in Minutes, or the index at which to insert it.
+// minute returns the index of the minute that contains the given time in [Forecast.Minutes], or the
+// index at which to insert that minute.
 func (r *report) minute(of time.Time) (i int, found bool) {
 	of = of.Truncate(time.Minute)
 	return slices.BinarySearchFunc(r.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })
@@ -152,7 +153,8 @@ func (r *report) countNotStarted(record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// waits records whether any tick of a ScheduledRestart is due and undecided.
+// waits records whether any tick of a ScheduledRestart is due and undecided, and updates the number
+// of waiting ScheduledRestarts.
 func (r *report) waits(o *object, waits bool) {
 	if waits == o.waits || !r.shows(o) {
 		return
@@ -164,8 +166,8 @@ func (r *report) waits(o *object, waits bool) {
 	}
 }
 
-// pass records that no event happens between the two times. If a minute ends in between, it stores
-// the number of waiting ScheduledRestarts for that minute.
+// pass records that the simulation has no event between the times from and to. If a minute ends in
+// between, it stores the number of waiting ScheduledRestarts for that minute.
 func (r *report) pass(from, to time.Time) {
 	if i, found := r.minute(from); found && to.Sub(r.Minutes[i].Time) >= time.Minute {
 		r.Minutes[i].Waiting = r.Summary.Waiting

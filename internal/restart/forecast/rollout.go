@@ -13,12 +13,13 @@ import (
 
 // begin returns the end of the rollout that is in progress at the start of the forecast; zero if no
 // rollout is in progress, or if it never ends. hangs is the reason why the rollout never completes;
-// "" if it completes. o is an object that restarts the workload.
+// "" if it completes. o is a ScheduledRestart that restarts the workload.
 func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) {
 	p, active := &t.State.Rollout, o.restart.Status.Active
 	switch {
 	case active != nil && active.Eviction != nil:
-		// The state of a workload does not show that a restart is evicting its pods.
+		// The state of a workload does not show that a restart is evicting its pods, so mark the
+		// workload as restarted.
 		markRestarted(t.State, active.ScheduledTime.Time, o.duration)
 	case p.Halted != "":
 		if p.Updating {
@@ -27,7 +28,7 @@ func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) 
 		return time.Time{}, hangs
 	case p.Exceeded || t.overdue(o, now):
 		t.stuck = true
-		p.Exceeded = p.Exceeded || t.ProgressLimit > 0 // If the workload's controller has not reported this yet, it is about to.
+		p.Exceeded = p.Exceeded || t.ProgressLimit > 0 // The workload's controller will soon report the exceeded deadline, if it has not yet.
 		return time.Time{}, cmp.Or(p.Message, "it has exceeded its progress deadline")
 	case p.Complete():
 		return time.Time{}, ""
@@ -39,15 +40,15 @@ func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) 
 
 // overdue reports whether the rollout in progress has made no progress for longer than its
 // deadline. The deadline is that of the workload's controller or, if the controller has none, the
-// progress deadline of the given object.
+// progress deadline of the given ScheduledRestart.
 func (t *target) overdue(o *object, now time.Time) bool {
 	limit := cmp.Or(t.ProgressLimit, time.Duration(o.restart.Spec.ProgressDeadlineSeconds)*time.Second)
 	return !t.LastProgress.IsZero() && now.Sub(t.LastProgress) > limit
 }
 
 // completion returns the completion time of a rollout that is in progress when the forecast begins.
-// The rollout takes the usual duration of the object's restarts; if that has already passed, it
-// completes immediately.
+// The rollout takes the usual duration of the ScheduledRestart's restarts; if that time has already
+// passed, the rollout completes immediately.
 func completion(o *object, now time.Time) time.Time {
 	started := now
 	if active := o.restart.Status.Active; active != nil {

@@ -30,17 +30,17 @@ type object struct {
 	// target is the workload that the spec names. targetName is its kind and name.
 	target     *target
 	targetName string
-	// own is the target, unless an earlier object restarts the same workload. It is stored in the
-	// object so that a decision accesses fewer memory locations.
+	// own holds the target, unless a ScheduledRestart that was added earlier restarts the same
+	// workload. It is stored in the object so that a decision accesses fewer memory locations.
 	own target
 
-	// duration is the simulated duration of this object's restarts. assumed is true if the history
-	// does not contain the duration.
+	// duration is the simulated duration of this ScheduledRestart's restarts. assumed is true if
+	// the history does not contain the duration.
 	duration time.Duration
 	assumed  bool
 
 	// config is the state of the ConfigMaps and Secrets that the target uses, which never changes
-	// in the simulation; nil without onConfigChange, or if the status has no hash yet.
+	// in the simulation; nil if spec.onConfigChange is not set, or if the status has no hash yet.
 	config *decision.Config
 
 	// last holds the latest history entry if decisions depend on no other entries. owned is true if
@@ -49,7 +49,7 @@ type object struct {
 	owned bool
 	// sent is the last tick that the simulated manager sent to the target.
 	sent time.Time
-	// wake is the time of the next decision; zero means never.
+	// wake is the time of the next decision about the ScheduledRestart; zero means never.
 	wake time.Time
 	// waits is true if any tick is due and undecided. scheduled is true if a tick of the schedule
 	// is due and undecided.
@@ -75,8 +75,7 @@ type simulation struct {
 	used   []*target
 	agenda agenda
 	report report
-	// followers maps each ScheduledRestart to the objects that have it as a predecessor
-	// (spec.after).
+	// followers maps each ScheduledRestart to the ScheduledRestarts that name it in spec.after.
 	followers map[types.NamespacedName][]*object
 	// schedules holds the parsed schedules, keyed by expression and time zone.
 	schedules map[[2]string]*schedule.Schedule
@@ -92,9 +91,9 @@ func newSimulation(in *Input) *simulation {
 	}
 }
 
-// addAll adds the ScheduledRestarts of the input to the simulation, ordered by name. Objects with
-// the same schedule are stored next to each other, because decisions about them are made at the
-// same times, and memory access takes longer than a decision.
+// addAll adds the ScheduledRestarts of the input to the simulation, ordered by name.
+// ScheduledRestarts with the same schedule are stored next to each other, because decisions about
+// them are made at the same times, and memory access takes longer than a decision.
 func (s *simulation) addAll() {
 	bySchedule := slices.SortedFunc(slices.Values(s.in.Restarts), func(a, b *tidekeeperv1.ScheduledRestart) int {
 		return cmp.Or(cmp.Compare(a.Spec.Schedule, b.Spec.Schedule), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -112,8 +111,8 @@ func (s *simulation) addAll() {
 	}
 }
 
-// add adds an object with a ScheduledRestart to the simulation, and schedules the first decision
-// about it. It ignores a ScheduledRestart that is being deleted.
+// add adds a ScheduledRestart to the simulation, and schedules the first decision about it. It
+// ignores a ScheduledRestart that is being deleted.
 func (s *simulation) add(o *object) {
 	restart := &o.restart
 	if !restart.DeletionTimestamp.IsZero() {
@@ -150,8 +149,8 @@ func (s *simulation) add(o *object) {
 	s.agenda.wakeObject(o, s.in.Now)
 }
 
-// parse parses the schedule of an object. Objects with equal schedules share one parsed schedule,
-// which caches results.
+// parse parses the schedule of a ScheduledRestart. ScheduledRestarts with equal schedules share a
+// parsed schedule, which caches the results of searches for ticks.
 func (s *simulation) parse(o *object) {
 	spec := &o.restart.Spec
 	key := [2]string{string(spec.GetSchedule()), spec.TimeZone}
@@ -197,7 +196,8 @@ func (s *simulation) pass(to time.Time) {
 	}
 }
 
-// reconcile makes a decision about an object and carries it out, as the manager's controller does.
+// reconcile makes a decision about a ScheduledRestart and carries it out, as the manager's
+// controller does.
 func (s *simulation) reconcile(o *object) {
 	status := &o.restart.Status
 	before := status.Active
@@ -247,15 +247,15 @@ func (s *simulation) reconcile(o *object) {
 		s.send(o, t, d.Send)
 	}
 	if !d.Started.IsZero() {
-		// From now on, the workload's pods are being replaced.
+		// The eviction of the pods starts now. Simulate it as a rollout of the workload.
 		o.sent = d.Started
 		s.send(o, t, d.Started)
 	}
 }
 
-// keep adds records to the history of an object. If decisions depend only on the latest entry, it
-// drops all earlier entries, because the histories would use most of the memory. followed is true
-// if other objects wait for this object (spec.after).
+// keep adds records to the history of a ScheduledRestart. If decisions depend only on the latest
+// entry, it drops all earlier entries, because the histories would use most of the memory. followed
+// is true if other ScheduledRestarts name this one in spec.after.
 func (o *object) keep(records []tidekeeperv1.RestartRecord, followed bool) {
 	history, n := &o.restart.Status.History, len(records)
 	switch {
@@ -271,8 +271,8 @@ func (o *object) keep(records []tidekeeperv1.RestartRecord, followed bool) {
 	}
 }
 
-// explain computes the messages that explain why objects wait. It is called only at the end, since
-// the simulation does not need the messages.
+// explain computes the messages that explain why ScheduledRestarts wait. It is called only at the
+// end, since the simulation does not need the messages.
 func (s *simulation) explain() {
 	for _, o := range s.objects {
 		if o.waits {
@@ -282,8 +282,8 @@ func (s *simulation) explain() {
 	}
 }
 
-// decide provides the facts that a decision about an object needs, and returns the decision and its
-// input. Both are valid until the next call.
+// decide provides the facts that a decision about a ScheduledRestart needs, and returns the
+// decision and its input. Both are valid until the next call.
 func (s *simulation) decide(o *object, t *target, brief bool) (*decision.Input, *decision.Output) {
 	in := &s.input
 	*in = decision.Input{
@@ -316,7 +316,7 @@ var (
 	noPodStartups  = []time.Duration{}
 )
 
-// enqueue schedules decisions about the given objects at the current time.
+// enqueue schedules decisions about the given ScheduledRestarts at the current time.
 func (s *simulation) enqueue(keys []types.NamespacedName) {
 	for _, key := range keys {
 		s.agenda.wakeObject(s.byKey[key], s.now)

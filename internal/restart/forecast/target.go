@@ -32,8 +32,8 @@ type Target struct {
 	State *workload.State
 	// Unserved is true if the cluster does not serve the kind of the workload.
 	Unserved bool
-	// Oldest is the creation time of the oldest pod; zero if unknown. If it is unknown, it is
-	// derived from the status of a ScheduledRestart.
+	// Oldest is the creation time of the oldest pod; zero if unknown. An unknown time is derived,
+	// if possible, from the status of a ScheduledRestart.
 	Oldest time.Time
 	// LastProgress and ProgressLimit are the results of [workload.LastProgress].
 	LastProgress  time.Time
@@ -48,7 +48,7 @@ type target struct {
 	index int
 	// state is the simulated state, to which State points.
 	state workload.State
-	// users lists the objects that restart the workload.
+	// users lists the ScheduledRestarts that restart the workload.
 	users []*object
 	// ends is the time at which the rollout in progress completes or, if the workload is stuck,
 	// exceeds its progress deadline. began is the time at which the latest rollout began.
@@ -57,8 +57,8 @@ type target struct {
 	stuck bool
 }
 
-// targetOf returns the workload that an object's restart in progress restarts or, without a restart
-// in progress, the workload that its spec names.
+// targetOf returns the workload that a ScheduledRestart's restart in progress restarts or, without
+// a restart in progress, the workload that its spec names.
 func (s *simulation) targetOf(o *object) *target {
 	ref := decision.TargetRef(o.restart.Status.Active, &o.restart.Spec)
 	if ref == o.restart.Spec.TargetRef {
@@ -67,8 +67,8 @@ func (s *simulation) targetOf(o *object) *target {
 	return s.targets[KeyOf(o.key.Namespace, ref)]
 }
 
-// use registers an object that restarts a workload. It adds the workload to the simulation if
-// necessary.
+// use registers a ScheduledRestart that restarts a workload. It adds the workload to the simulation
+// if necessary.
 func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	key := KeyOf(o.key.Namespace, ref)
 	t := s.targets[key]
@@ -144,8 +144,8 @@ func (s *simulation) send(o *object, t *target, tick time.Time) {
 	}
 }
 
-// changed schedules decisions about the objects that restart a workload, after the workload's state
-// has changed.
+// changed schedules decisions about the ScheduledRestarts that restart a workload, after the
+// workload's state has changed.
 func (s *simulation) changed(t *target) {
 	for _, o := range t.users {
 		s.agenda.wakeObject(o, s.now)

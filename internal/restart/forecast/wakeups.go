@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about an object.
-// It is outdated if another time was set later for the same target or object. A forecast processes
-// millions of wakeups, so they are small and contain no pointers.
+// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about a
+// ScheduledRestart. It is outdated if another time was set later for the same target or
+// ScheduledRestart. A forecast processes millions of wakeups, so they are small and contain no
+// pointers.
 type wakeup struct {
 	// at is the time in nanoseconds since 1970.
 	at int64
-	// index is the object's index in [simulation.objects]. For a target, it is negative: -1 for the
-	// first target in [simulation.used], -2 for the second, and so on.
+	// index is the index of a ScheduledRestart in [simulation.objects]. For a target, it is
+	// negative: -1 for the first target in [simulation.used], -2 for the second, and so on.
 	index int
 }
 
-// wakeups is a heap of wakeups ordered by time. At the same time, targets come first, then objects
-// ordered by name, so that equal inputs result in equal forecasts.
+// wakeups is a heap of wakeups ordered by time. Of the wakeups at the same time, targets come
+// first, then ScheduledRestarts ordered by name, so that equal inputs result in equal forecasts.
 type wakeups []wakeup
 
 func (w wakeups) before(i, j int) bool {
@@ -41,7 +42,7 @@ func (w *wakeups) push(x wakeup) {
 	}
 }
 
-// pop removes the first wakeup.
+// pop removes and returns the first wakeup.
 func (w *wakeups) pop() wakeup {
 	all := *w
 	first, last := all[0], len(all)-1
@@ -68,7 +69,7 @@ type agenda struct {
 	until   time.Time
 }
 
-// wakeObject schedules the next decision about an object; a zero time means never.
+// wakeObject schedules the next decision about a ScheduledRestart; a zero time means never.
 func (a *agenda) wakeObject(o *object, at time.Time) {
 	if o.wake = at; !at.IsZero() && !at.After(a.until) {
 		a.wakeups.push(wakeup{at.UnixNano(), o.index})

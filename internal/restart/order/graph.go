@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package order maintains the order of ScheduledRestarts (spec.after) as a graph, so that decisions
-// need not search for followers and cycles. Watch events update the graph.
+// need not search for cycles, nor for followers, the ScheduledRestarts that name a given one in
+// spec.after. Watch events update the graph.
 package order
 
 import (
@@ -23,8 +24,8 @@ type Graph struct {
 // namespace holds the order of the ScheduledRestarts in a namespace.
 type namespace struct {
 	// after maps each ScheduledRestart to the names of its predecessors; it omits ScheduledRestarts
-	// without predecessors. followers maps each predecessor to its followers; the predecessor need
-	// not exist.
+	// without predecessors. followers maps each predecessor to the set of ScheduledRestarts that
+	// name it; the predecessor need not exist.
 	after     map[string][]string
 	followers map[string]map[string]bool
 	// cycles maps each ScheduledRestart on a cycle to the number of its strongly connected
@@ -106,8 +107,8 @@ func (g *Graph) Cycle(key types.NamespacedName) []string {
 // maxWay is the maximum number of ScheduledRestarts that the search for the shortest cycle visits.
 const maxWay = 1000
 
-// way returns the shortest cycle through the given name, in the form that [Graph.Cycle] returns.
-// The name must be on a cycle.
+// way returns the shortest cycle through the given name, in the form in which [Graph.Cycle] returns
+// it. The name must be on a cycle.
 func (n *namespace) way(name string) []string {
 	from := map[string]string{}
 	for next := []string{name}; len(next) > 0; next = next[1:] {
@@ -134,8 +135,8 @@ func (n *namespace) way(name string) []string {
 // single ScheduledRestart counts only if the ScheduledRestart has itself as a predecessor.
 func (n *namespace) findCycles() {
 	n.cycles = map[string]int{}
-	// number maps each node to its position in the order of discovery. low maps it to the smallest
-	// number of an open node that is reachable from it.
+	// number maps each node, a ScheduledRestart, to its position in the order of discovery. low
+	// maps a node to the smallest number of a node in open that is reachable from it.
 	number, low, isOpen := map[string]int{}, map[string]int{}, map[string]bool{}
 	var open []string
 	var visit func(string)

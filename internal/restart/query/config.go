@@ -48,7 +48,8 @@ type Query struct {
 	Query string `json:"query"`
 }
 
-// Upper bounds for the query file, and the default of timeoutSeconds.
+// Upper bounds of the query file: its size in bytes, the number of queries, the length of a query
+// in bytes, and timeoutSeconds, which also has a default.
 const (
 	maxFile        = 256 << 10
 	maxQueries     = 20
@@ -66,7 +67,8 @@ func Load(file string) (*Config, error) {
 	return Parse(data)
 }
 
-// Parse validates the content of a query file. The error explains the mistake in one line.
+// Parse validates the content of a query file. The error describes the first invalid field in one
+// line.
 func Parse(data []byte) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("the file has %d bytes, and may have %d", len(data), maxFile)

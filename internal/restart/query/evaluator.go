@@ -20,7 +20,8 @@ import (
 const (
 	// sharedFor is the time for which restarts with the same rendered query share an answer.
 	sharedFor = 2 * time.Second
-	// perSecond limits this process's rate of queries; atOnce limits bursts of queries.
+	// perSecond is the maximum average number of queries that this process sends per second. atOnce
+	// is the maximum number of queries in a burst.
 	perSecond = 20
 	atOnce    = 10
 )
@@ -31,8 +32,8 @@ type Evaluator struct {
 	ask     func(ctx context.Context, query string) (string, error)
 	metrics *Metrics
 	clock   clock.PassiveClock
-	// answered is called with a ScheduledRestart when the queries for its restart have been
-	// answered.
+	// answered is called with the key of a ScheduledRestart when the queries for its restart have
+	// been answered.
 	answered func(types.NamespacedName)
 
 	limit  *rate.Limiter
@@ -56,7 +57,8 @@ type object struct {
 	asking   bool
 }
 
-// shared is a recent answer to a query, and the time of the answer.
+// shared is a recent answer to a query, and the time of the answer. closed is the reason for which
+// the answer keeps restarts from starting; "" if it does not.
 type shared struct {
 	closed string
 	at     time.Time

@@ -27,7 +27,7 @@ import (
 const (
 	// maxAnswer is the maximum size of a decompressed response in bytes.
 	maxAnswer = 1 << 20
-	// mostResults is the maximum number of results that Prometheus is asked to return. A single
+	// mostResults is the maximum number of results that a query requests from Prometheus. A single
 	// result is enough to keep a restart from starting.
 	mostResults = 20
 	// maxWords is the maximum length in bytes of a phrase from a response that is shown to users.

@@ -33,7 +33,8 @@ const (
 type Reader struct {
 	client client.SubResourceClientConstructor
 	clock  clock.PassiveClock
-	// asking deduplicates concurrent first reads of a kind.
+	// asking deduplicates concurrent reads of a kind that is not known yet to be served or
+	// unserved.
 	asking singleflight.Group
 
 	mu sync.Mutex
@@ -43,7 +44,8 @@ type Reader struct {
 	// served is the set of kinds that a read has found to be served. unserved is the set of kinds
 	// that the API server does not serve.
 	served, unserved sets.Set[schema.GroupKind]
-	// misses maps each namespace to the number of unserved kinds whose first lookup it caused.
+	// misses maps each namespace to the number of unserved kinds that were first looked up for a
+	// target in that namespace.
 	misses map[string]int
 }
 

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cost lets tests compare the cost of an operation in a small world with its cost in a
-// large world.
+// Package cost lets tests compare the cost of an operation on a small set of objects with its cost
+// on a large set.
 package cost
 
 import (
@@ -13,9 +13,9 @@ import (
 // times is the number of repetitions of the operation in a measurement.
 const times = 200
 
-// Same fails the test if an operation takes more than ten times as long in a large world as in a
-// small world. The large world must have a hundred times as many objects, so that a loop over all
-// objects would take a hundred times as long.
+// Same fails the test if an operation takes more than ten times as long on a large set of objects
+// (large) as on a small set (small). The large set must have a hundred times as many objects, so
+// that a loop over all objects would take a hundred times as long.
 func Same(t *testing.T, what string, small, large func()) {
 	t.Helper()
 	best := func(do func(), known time.Duration) time.Duration {

@@ -32,7 +32,8 @@ type World struct {
 }
 
 // New returns a World with a node pool in three zones, restarts that all start in the same minute,
-// and the pods of 200 Deployments. The pods were created one second apart, until now.
+// and the pods of 200 Deployments. The pods were created one second apart, the last of them at
+// `now`.
 func New(now time.Time) *World {
 	amount := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("110")}

@@ -19,8 +19,8 @@ const Patience = 2 * time.Minute
 // interval is the time between two calls of a check.
 const interval = 2 * time.Millisecond
 
-// Nil waits until check returns nil. If check still fails after Patience, the test fails with the
-// given description and check's last error.
+// Nil waits until `check` returns nil. If `check` still fails after Patience, the test fails with
+// the given description and the last error of `check`.
 func Nil(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var last error

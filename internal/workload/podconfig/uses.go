@@ -77,7 +77,7 @@ type used struct {
 	keys map[string]bool
 }
 
-// collector collects the objects that a pod template uses.
+// collector maps each ConfigMap or Secret that a pod template uses to the way in which it is used.
 type collector map[object]*used
 
 // of returns the entry of an object, to which the caller adds the used keys. It creates the entry
@@ -234,7 +234,7 @@ func (u Use) encodeKeys() string {
 	return strings.Join(keys, ",")
 }
 
-// parseKeys sets Keys and RequiredKeys from the output of encodeKeys.
+// parseKeys sets Keys and RequiredKeys from the output of the method encodeKeys.
 func (u *Use) parseKeys(text string) {
 	keys := strings.Split(text, ",")
 	all := keys[0] == allKeys

@@ -5,8 +5,8 @@
 //
 //	compile "Kubernetes" GOARCH=arm64 go build -o bin/sandbox ./cmd/sandbox
 //
-// Arguments of the form NAME=VALUE are set in the environment of the go command only: set outside,
-// they would also apply to a "go run" of this command.
+// Arguments of the form NAME=VALUE are set in the environment of the go command only. If the caller
+// set them in its own environment, they would also apply to a "go run" of this command.
 //
 // On a terminal, compile updates a single line. In a log, it writes a line every half minute:
 //
@@ -78,7 +78,8 @@ func run(name string, command []string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	// Ctrl-C also reaches the go command. Wait until it has removed its temporary files.
+	// Do not exit on Ctrl-C, which also reaches the go command. Wait until the go command has
+	// removed its temporary files.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
 	if err := build.Start(); err != nil {
 		return err

@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Faults writes the table of the faults of explore and fuzz into pages of the documentation:
+// Command faults writes the table of the faults of explore and fuzz into pages of the
+// documentation:
 //
 //	go run ./hack/faults docs/faults.md docs/fuzz.md
 package main

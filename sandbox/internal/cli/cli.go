@@ -86,7 +86,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
-		// Without this function, cobra would treat a misspelt subcommand as an argument.
+		// Without this function, cobra would treat a misspelled subcommand as an argument.
 		Args: func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args, s.logs()) },
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -105,7 +105,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	return cmd
 }
 
-// released is the version of a release's archive. The linker sets it.
+// released is the version of a release build. The linker sets it; it is empty in other builds.
 var released string
 
 // version returns the version of this build and the version of Kubernetes that is compiled into it.
@@ -123,7 +123,7 @@ func version() string {
 }
 
 // unknownCommand returns an error that names an unknown subcommand and suggests the most similar
-// subcommand. logs is the directory of the component logs, or "" if it is unknown.
+// subcommand. The parameter "logs" is the directory of the component logs, or "" if it is unknown.
 func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	if len(args) == 0 {
 		return nil
@@ -164,8 +164,8 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// atLeastOne requires at least one argument. If there is none, the error calls it by the given
-// name.
+// atLeastOne requires at least one positional argument. The given description of the argument is
+// used in the error message.
 func atLeastOne(argument string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -175,8 +175,8 @@ func atLeastOne(argument string) cobra.PositionalArgs {
 	}
 }
 
-// arguments requires exactly one argument for each of the given names, which are used in error
-// messages.
+// arguments requires exactly one positional argument for each of the given names, which are used in
+// error messages.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {

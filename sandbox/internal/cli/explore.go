@@ -28,7 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// exploreFlags holds the values of the flags of explore.
+// exploreFlags holds the values of the flags of `sandbox explore`.
 type exploreFlags struct {
 	workload, dir, shard, failOnLog, html, junit string
 	serviceAccount                               string
@@ -120,7 +120,8 @@ func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, as a panic is")
 }
 
-// checkTimes rejects durations with which no run could be judged.
+// checkTimes rejects durations with which no run could be judged, such as a --settle that is not
+// longer than --quiet.
 func (f exploreFlags) checkTimes() error {
 	for _, flag := range []struct {
 		name  string
@@ -210,8 +211,8 @@ func (f exploreFlags) plan(cmd *cobra.Command) (results.Plan, error) {
 	return results.Plan{For: f.runFor, Only: f.only, Shard: i, Shards: n, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}, err
 }
 
-// playInto calls play, which tries the selected faults or edits in testbeds below --dir, reports
-// the result, and returns the exit code as an error.
+// playInto calls the function "play", which tries the selected faults or edits in testbeds below
+// --dir. It then reports the result, and returns the exit code as an error.
 func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f exploreFlags, m *testbed.Maker, play func(context.Context) (*results.Result[F], error)) error {
 	var err error
 	if m.Dir, err = filepath.Abs(f.dir); err != nil {
@@ -241,7 +242,9 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// playable rejects impossible job and report flags before any run is started.
+// playable rejects a number of jobs below 1 and report files in missing directories, before any run
+// is started. It prints a warning if the memory does not suffice for the sandboxes of all jobs next
+// to the given number of other sandboxes.
 func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	if f.jobs < 1 {
 		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
@@ -280,7 +283,8 @@ func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *
 	return result.Judged()
 }
 
-// shard parses the value of a flag in the form I/N.
+// shard parses the value I/N of the --shard flag, which selects the I-th of N parts. An empty value
+// selects everything.
 func shard(text string) (i, n int, err error) {
 	if text == "" {
 		return 1, 1, nil
@@ -294,8 +298,8 @@ func shard(text string) (i, n int, err error) {
 	return i, n, nil
 }
 
-// newReport returns the command that combines the results in several directories into a single
-// report.
+// newReport returns the command that combines the results of explore or fuzz in several directories
+// into a single report.
 func newReport(tool string) *cobra.Command {
 	var html, junit string
 	cmd := &cobra.Command{

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// fuzzFlags holds the values of the flags of fuzz.
+// fuzzFlags holds the values of the flags of `sandbox fuzz`.
 type fuzzFlags struct {
 	exploreFlags
 	install, ignore []string
@@ -84,7 +84,8 @@ finding first.`,
 	return cmd
 }
 
-// check rejects flags that name no object to edit, or an impossible number of nodes.
+// check rejects flags that name no manifests to install or no object to edit, and a negative number
+// of nodes.
 func (f fuzzFlags) check() error {
 	switch {
 	case len(f.install) == 0:

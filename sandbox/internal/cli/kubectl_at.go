@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/past"
 )
 
-// parseRevision parses the value of the --at flag.
+// parseRevision parses the value of the --at flag, an etcd revision.
 func parseRevision(at string) (int64, error) {
 	revision, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || revision < 1 {

@@ -114,7 +114,7 @@ func parseTemplate(pool, allocatable, labels, taints string) (node.Template, err
 			return t, fmt.Errorf("--allocatable %q: %s", item, problems[0])
 		}
 		// A resource name without a domain must be one of the standard Kubernetes resources; any
-		// other name is probably misspelt.
+		// other name is probably misspelled.
 		if _, known := node.DefaultAllocatable()[corev1.ResourceName(name)]; !known &&
 			!strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
 			return t, fmt.Errorf("--allocatable %q: no resource is named %q; a resource of your own needs a domain, like example.com/%s", item, name, name)

@@ -85,8 +85,8 @@ func (p *program) kill() {
 }
 
 // crash kills the program, and restarts it after the given time. Pending requests of the killed
-// process may cause further calls. Until the restart, these calls count as the same crash, so that
-// the program never runs twice.
+// process may cause further calls of crash. Until the restart, these calls count as the same crash,
+// so that the program is restarted only once.
 func (p *program) crash(down time.Duration) {
 	p.mu.Lock()
 	again := p.crashing

@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// proxyFlags holds the values of the flags of proxy.
+// proxyFlags holds the values of the flags of `sandbox proxy`.
 type proxyFlags struct {
 	kubeconfig, write, scenario, log, listen, control string
 }
@@ -143,8 +143,8 @@ func (f proxyFlags) program(arguments []string) (*program, error) {
 	return newProgram(arguments, []string{"KUBECONFIG=" + kubeconfig}), nil
 }
 
-// runWith runs the fault proxy until the program exits by itself, and returns the program's exit
-// code.
+// runWith runs the program and the fault proxy until the program exits by itself or the context is
+// done. It returns the program's exit code as an error if the code is not 0.
 func runWith(ctx context.Context, server *proxy.Server, program *program) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -167,7 +167,8 @@ func runWith(ctx context.Context, server *proxy.Server, program *program) error 
 }
 
 // options validates the flags and reads the files that they name, before anything is written. The
-// given function, sandbox, returns the sandbox's directory, which has the default for --kubeconfig.
+// function "sandbox" returns the data directory of the sandbox, whose kubeconfig is the default for
+// --kubeconfig.
 func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options, error) {
 	o := proxy.Options{Listen: f.listen, Control: f.control}
 	if f.write == "" {
@@ -233,8 +234,8 @@ func checkAddresses(f proxyFlags) error {
 	return nil
 }
 
-// openLog opens the log file, or standard output, which stays open when the log is closed. A slow
-// reader of standard output does not delay requests.
+// openLog opens the log file or, if it has no name, standard output. Closing the log does not close
+// standard output, and a slow reader of standard output does not delay requests.
 func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
 	if file == "" {
 		return proxy.NewBacklog(cmd.OutOrStdout()), nil

@@ -120,8 +120,8 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	return tellAgain(cmd, fuzz.Tool, again, finding.Same(again), file)
 }
 
-// tellGone reports that a replay has found no problem. subject names the fault or edit that the
-// operator has survived.
+// tellGone reports that a replay has found no problem. The parameter "subject" names the fault or
+// edit that the operator has survived.
 func tellGone(cmd *cobra.Command, subject string) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
 	return nil

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/streaming"
 )
 
-// runFlags holds the values of the flags of run.
+// runFlags holds the values of the flags of `sandbox run`.
 type runFlags struct {
 	serviceAccount, from, certDir string
 	webhooks                      []string

@@ -30,7 +30,7 @@ type statusOutput struct {
 type nodeCount struct {
 	Total int `json:"total"`
 	Ready int `json:"ready"`
-	// Error explains why the nodes could not be counted.
+	// Error is the reason why the nodes could not be counted, or empty.
 	Error string `json:"error,omitempty"`
 }
 

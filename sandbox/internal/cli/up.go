@@ -24,7 +24,7 @@ import (
 )
 
 // reportFD is the environment variable with the file descriptor of a pipe. A detached sandbox
-// writes a line to this pipe that reports whether it is ready or has failed.
+// writes a single line to this pipe: an empty line when it is ready, or the error if it has failed.
 const reportFD = "SANDBOX_REPORT_FD"
 
 func newUp(s *target) *cobra.Command {
@@ -109,7 +109,7 @@ func addUp(flags *pflag.FlagSet, o *cluster.Options) {
 	o.Delays.AddFlags(flags)
 }
 
-// checkNodes rejects impossible numbers of nodes and impossible delays of pods.
+// checkNodes rejects negative numbers of nodes, too many real nodes, and negative delays of pods.
 func checkNodes(o cluster.Options) error {
 	if o.Nodes < 0 {
 		return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)

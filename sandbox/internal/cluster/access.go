@@ -30,7 +30,7 @@ type Access struct {
 	admin string
 }
 
-// NewKubeconfig returns a kubeconfig with a new client certificate for a user.
+// NewKubeconfig returns a kubeconfig with a new client certificate for a user in the given groups.
 func (a Access) NewKubeconfig(user string, groups []string) ([]byte, error) {
 	s, err := a.settings.load()
 	if err != nil {
@@ -101,9 +101,9 @@ func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
-// WriteKubeconfig replaces a file with a kubeconfig, which contains a private key. Only this user
-// can read the new file, regardless of the mode of the old file or of a symbolic link's target. A
-// client that waits for the file never reads a partial file.
+// WriteKubeconfig replaces a file with a kubeconfig, which contains a private key. Only the current
+// user can read the new file, regardless of the mode of the old file or of a symbolic link's
+// target. A client that waits for the file never reads a partial file.
 func WriteKubeconfig(file string, data []byte) error {
 	if err := writeSecret(file, data); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
@@ -111,7 +111,8 @@ func WriteKubeconfig(file string, data []byte) error {
 	return nil
 }
 
-// mayOverwrite returns an error if the file exists and is not the kubeconfig of a sandbox.
+// mayOverwrite returns an error if the kubeconfig file must not be overwritten, for example because
+// it is not the kubeconfig of a sandbox. An empty path is permitted.
 func mayOverwrite(kubeconfig string) error {
 	if kubeconfig == "" {
 		return nil
@@ -120,8 +121,9 @@ func mayOverwrite(kubeconfig string) error {
 		"%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig))
 }
 
-// MayOverwrite returns nil if the file does not exist, is empty, or is a kubeconfig whose only
-// cluster has the given name. Otherwise, it returns the given refusal.
+// MayOverwrite returns nil if the kubeconfig file does not exist, is empty, or contains a single
+// cluster, which has the given name. It returns the given refusal for any other content, and
+// another error if the file cannot be read or its directory does not exist.
 func MayOverwrite(kubeconfig, cluster string, refusal error) error {
 	data, err := os.ReadFile(kubeconfig)
 	switch {

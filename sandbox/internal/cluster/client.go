@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control is a client that controls the sandbox running in a directory.
+// Control is a client that controls the sandbox running in a data directory.
 type Control struct {
 	dir    Dir
 	socket string
@@ -43,7 +43,8 @@ func (c Control) pid() int {
 	return c.lock.pid()
 }
 
-// call sends a request to the control socket.
+// call sends a request to the control socket of the sandbox, and decodes the JSON response into
+// "answer" unless it is nil.
 func (c Control) call(ctx context.Context, method, path string, answer any) error {
 	if !c.Running() {
 		return c.NotRunning()
@@ -105,7 +106,8 @@ func (c Control) Await(ctx context.Context) (Status, error) {
 	}
 }
 
-// Act kills, pauses, resumes or starts a component of the running sandbox.
+// Act performs an action on a component of the running sandbox. The action is "kill", "pause",
+// "resume" or "start".
 func (c Control) Act(ctx context.Context, component, action string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -157,7 +159,7 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 }
 
 // stopUnwatched stops the sandbox without a pidfd. It does not kill a process that fails to stop,
-// because another process may have its ID by then.
+// because the process may have exited and another process may have the same ID.
 func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*stopTimeout)
 	defer cancel()
@@ -173,8 +175,8 @@ func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 }
 
 // process returns the ID of the process that serves the control socket, even if that process hangs.
-// A starting sandbox has no socket yet, so process waits for the socket. If the sandbox exits
-// first, the ID is 0.
+// A sandbox that is starting has no socket yet, so this method waits up to 5 seconds for the
+// socket. If the sandbox exits first, the ID is 0.
 func (c Control) process(ctx context.Context) (int, error) {
 	var err error
 	for range 50 {
@@ -230,12 +232,13 @@ func waitGone(ctx context.Context, process int, timeout time.Duration) bool {
 	return false
 }
 
-// remembering lists the components that keep objects by UID in memory, even the UIDs of deleted
-// objects. They must not run while a snapshot is restored.
+// remembering lists the components that cache objects by UID, even the UIDs of deleted objects.
+// They must not run while a snapshot is restored, because their caches would contradict the
+// restored objects.
 var remembering = Components[2:]
 
 // Without kills the controller manager, the scheduler and the kubelets, calls the function "do",
-// and restarts them even if it fails.
+// and restarts these components even if the function fails.
 func (c Control) Without(ctx context.Context, do func() error) (err error) {
 	status, err := c.Status(ctx)
 	if err != nil {

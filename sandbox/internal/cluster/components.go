@@ -25,8 +25,8 @@ var auditPolicy []byte
 // The flags are as in a production cluster, with these differences. State is not synced to disk,
 // because a sandbox need not survive a power failure. Each component has a single instance, so
 // there is no leader election. Profiling and the ports of the controller manager and the scheduler
-// are disabled, because nothing uses them. Their client-side rate limits are raised, because the
-// purpose of such limits is to protect shared API servers.
+// are disabled, because nothing uses them. The client-side rate limits of both components are
+// raised, because the purpose of such limits is to protect shared API servers.
 type plan struct {
 	Options
 	settings settings
@@ -75,15 +75,16 @@ func (p plan) apiServer() supervisor.Spec {
 		"--etcd-keyfile=" + c.keyFile(etcdClientCert),
 		"--bind-address=" + ports.Loopback,
 		"--advertise-address=" + ports.Loopback,
-		// Disable the reconciler, because the endpoints of the Service "kubernetes" must not be
-		// loopback addresses.
+		// Disable the endpoint reconciler, because the endpoints of the Service "kubernetes" must
+		// not be loopback addresses.
 		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", p.settings.APIServerPort),
 		"--permit-port-sharing",
 		"--tls-cert-file=" + c.certFile(apiServerCert),
 		"--tls-private-key-file=" + c.keyFile(apiServerCert),
 		"--client-ca-file=" + c.certFile(clusterCA),
-		// Aggregated API servers trust these headers to contain the user.
+		// The API server sends the name and the groups of a user to aggregated API servers in the
+		// headers named here, and authenticates itself with the front-proxy certificate.
 		"--requestheader-client-ca-file=" + c.certFile(frontProxyCA),
 		"--requestheader-allowed-names=" + frontProxyCert,
 		"--requestheader-username-headers=X-Remote-User",
@@ -127,7 +128,7 @@ func (p plan) apiServer() supervisor.Spec {
 
 // features returns the flags that choose the features of a component: the emulated version and the
 // feature gates. Components that watch all kinds must have the same features as the API server,
-// because they would otherwise wait for kinds that it does not serve.
+// because they would otherwise wait for kinds that the API server does not serve.
 func (p plan) features() []string {
 	var flags []string
 	if p.EmulatedVersion != "" {
@@ -189,7 +190,8 @@ func (p plan) kubelets() supervisor.Spec {
 	}, args...)}
 }
 
-// Components lists a sandbox's components in the order of their dependencies.
+// Components lists the names of a sandbox's components in the order of their dependencies, etcd
+// first.
 var Components = []string{
 	component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.Kubelets,
 }

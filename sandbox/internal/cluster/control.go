@@ -49,10 +49,11 @@ type Status struct {
 	Components []Component `json:"components"`
 }
 
-// CameUp reports whether the start is complete.
+// CameUp reports whether the start of the sandbox is complete.
 func (s Status) CameUp() bool { return s.Times.Ready.Duration > 0 }
 
-// Down returns the components that are not running, with their states.
+// Down describes each component that is not running by its name and state, such as "etcd is
+// paused".
 func (s Status) Down() []string {
 	var down []string
 	for _, c := range s.Components {
@@ -69,7 +70,8 @@ func (s Status) Down() []string {
 	return down
 }
 
-// Times lists the durations of the startup steps.
+// Times holds the durations from the start of the sandbox until the API server is ready, and until
+// the entire sandbox is ready.
 type Times struct {
 	APIServerReady metav1.Duration `json:"apiServerReady"`
 	Ready          metav1.Duration `json:"ready"`
@@ -126,7 +128,8 @@ func (c *cluster) status() Status {
 	return s
 }
 
-// serveControl serves the control socket to other processes of the same user.
+// serveControl serves the control socket to other processes of the same user, until the returned
+// function is called.
 func (c *cluster) serveControl() (func(), error) {
 	path := c.Dir.sockets().control()
 	if dir := filepath.Dir(path); dir != string(c.Dir) {
@@ -169,7 +172,7 @@ func (c *cluster) serveControl() (func(), error) {
 	return func() { _ = server.Close() }, nil
 }
 
-// rss returns the resident memory of a process.
+// rss returns the resident memory of a process in bytes, or 0 if the process does not exist.
 func rss(pid int) int64 {
 	buf, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 )
 
 // contextName is the name of the cluster, the user and the context in a sandbox's kubeconfigs. A
-// sandbox may overwrite kubeconfigs that contain this name.
+// sandbox may overwrite a kubeconfig whose only cluster has this name.
 const contextName = "tidekeeper-sandbox"
 
 // Admin is the user name of the administrator, who has all permissions.
 const Admin = "sandbox-admin"
 
-// superusers is the group that bypasses RBAC.
+// superusers is the group whose members bypass RBAC.
 const superusers = "system:masters"
 
 // Names of the files with certificates and keys, without extension.
@@ -107,7 +107,8 @@ func (c credentials) issue() error {
 	return nil
 }
 
-// authority returns the CA with the given name, and reports whether it has just been created.
+// authority returns the CA that is stored in a directory under the given name. If there is none,
+// authority creates and stores the CA, and reports that it is new.
 func authority(dir, name string) (_ *pki.Authority, isNew bool, _ error) {
 	if pki.Exists(dir, name) {
 		loaded, err := pki.LoadAuthority(dir, name)
@@ -134,7 +135,7 @@ func (c credentials) kubeconfig(server, user string, groups []string) ([]byte, e
 	return ca.Kubeconfig(pki.Endpoint{Cluster: contextName, User: user, URL: server}, pair)
 }
 
-// users maps the components' users to their groups.
+// users holds the groups of the components' users, keyed by user name.
 var users = map[string][]string{
 	"system:" + component.ControllerManager: nil,
 	"system:" + component.Scheduler:         nil,

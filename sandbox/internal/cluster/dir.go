@@ -31,7 +31,8 @@ func DefaultDir() (Dir, error) {
 	return Dir(filepath.Join(home, ".local", "state", "tidekeeper-sandbox")), nil
 }
 
-// Abs returns the directory as an absolute path, because locks and sockets require it.
+// Abs returns the absolute path of a data directory. It returns an error if the given path is
+// empty.
 func Abs(dir string) (Dir, error) {
 	if dir == "" {
 		return "", errors.New("the data directory has no name: give one with --data-dir")
@@ -109,7 +110,7 @@ func (d Dir) remove() {
 	_ = os.Remove(string(d))
 }
 
-// clear removes only the state of earlier runs.
+// clear removes the state files of earlier runs. It keeps the lock, the marker and the sockets.
 func (d Dir) clear() error {
 	for _, name := range stateFiles {
 		if err := os.RemoveAll(d.path(name)); err != nil {

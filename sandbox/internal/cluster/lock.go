@@ -18,10 +18,11 @@ import (
 // ID. The lock is released when the file is closed or the process exits for any reason.
 type lockFile string
 
-// errLocked is returned by take if another process has the lock.
+// errLocked means that another process has locked the data directory.
 var errLocked = errors.New("another process has the lock")
 
-// take creates the file if necessary, and locks it.
+// take creates the lock file if necessary, and locks it until the returned file is closed. It
+// returns errLocked if another process has locked it.
 func (l lockFile) take() (*os.File, error) {
 	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -103,7 +104,8 @@ func (o Options) acquire() (*os.File, error) {
 		return nil, err
 	}
 	if old == unmarked {
-		// The marker must be the first file in a new directory.
+		// The marker must be the first file in a new directory, because a directory with other
+		// files but without a marker is rejected.
 		if err := o.Dir.marker().write(o.keeping().mark(), old); err != nil {
 			return nil, err
 		}
@@ -122,10 +124,10 @@ func (o Options) acquire() (*os.File, error) {
 	return locked, nil
 }
 
-// mark records in the locked directory whether its state is kept, and writes this process's ID to
-// the lock file.
+// mark records in the locked directory whether its state is kept when the sandbox stops, and writes
+// this process's ID to the lock file.
 func (o Options) mark(locked *os.File) error {
-	// The previous holder of the lock may have changed the marker.
+	// Read the marker again, because the previous holder of the lock may have changed it.
 	old, err := o.Dir.marker().read()
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ const (
 type keeping struct {
 	// owned is set if the directory is removed when the owner process exits.
 	owned bool
-	// fresh is set if the state of earlier runs is removed first.
+	// fresh is set if the state of earlier runs is removed before the sandbox starts.
 	fresh bool
 }
 
@@ -47,7 +47,8 @@ func (k keeping) mark() mark {
 }
 
 // allows returns an error if a run must not use a directory with the given mark. A directory that
-// is to be kept must not become a directory that is removed, unless the user discards its state.
+// is marked as kept must not be removed with its owner process, unless the user has discarded the
+// state of earlier runs with --fresh.
 func (k keeping) allows(old mark, dir Dir) error {
 	if old == kept && k.owned && !k.fresh {
 		return fmt.Errorf("--owner would remove the sandbox in %s, which was made to be kept: give another --data-dir, or forget what is in it with --fresh", dir)
@@ -66,7 +67,7 @@ type contents struct {
 	// holds the ports of the last run.
 	lock     string
 	settings settings
-	// keys is set if the directory contains a key directory.
+	// keys is set if the directory contains the directory of certificates and keys.
 	keys bool
 }
 
@@ -87,8 +88,8 @@ func (c contents) judge() (_ mark, ours bool) {
 	return unmarked, false
 }
 
-// isTemporaryMarker reports whether a file is a marker that another process has not yet renamed, or
-// that a killed process has left behind.
+// isTemporaryMarker reports whether a file is a temporary marker file, which another process has
+// not yet renamed or a killed process has left behind.
 func isTemporaryMarker(name string) bool { return strings.HasPrefix(name, "."+marker+".") }
 
 var pidLine = regexp.MustCompile(`^[1-9][0-9]*\n$`)
@@ -151,7 +152,8 @@ func (f markerFile) read() (mark, error) {
 }
 
 // keepOthersOut removes other users' write permission on the directory, because anyone with access
-// to the socket or the keys in it is an administrator of the sandbox.
+// to the socket or the keys in it is an administrator of the sandbox. It rejects a sticky directory
+// such as /tmp.
 func keepOthersOut(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner is a process that a sandbox must not outlive. A pidfd identifies it, because its process ID
-// may be reused after it has exited.
+// Owner is a process that a sandbox must not outlive. It is identified by a pidfd, because the
+// process ID may be reused after the process has exited.
 type Owner struct {
 	// PID is the process ID of the owner.
 	PID int
 	fd  int
 }
 
-// FindOwner returns the process with the given ID.
+// FindOwner returns the running process with the given ID as an owner.
 func FindOwner(pid int) (*Owner, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func FindOwner(pid int) (*Owner, error) {
 	return &Owner{PID: pid, fd: fd}, nil
 }
 
-// ended reports whether there is an owner and it has exited.
+// ended reports whether the owner has exited. It returns false if there is no owner.
 func (o *Owner) ended() bool {
 	if o == nil {
 		return false
@@ -39,7 +39,7 @@ func (o *Owner) ended() bool {
 	return err == nil && n > 0
 }
 
-// wait calls then when the owner has exited, unless the context is done first.
+// wait calls the function "then" after the owner has exited, unless the context is done first.
 func (o *Owner) wait(ctx context.Context, then func()) {
 	look := time.NewTicker(500 * time.Millisecond)
 	defer look.Stop()

@@ -66,8 +66,8 @@ func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interfac
 	return waitRealNodes(ctx, client, c.RealNodes, started)
 }
 
-// removeStrayNodes removes the Node objects of real nodes that an earlier run had in addition to
-// the current number.
+// removeStrayNodes removes the Node objects that an earlier run with more real nodes has left
+// behind. The parameter "most" is the current number of real nodes.
 func removeStrayNodes(ctx context.Context, client kubernetes.Interface, most int) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *cluster) startRealNode(number int, programs string) error {
 	})
 }
 
-// waitRealNodes waits until the kubelets of all real nodes have reported after their start that
+// waitRealNodes waits until the kubelets of all real nodes have reported since the given time that
 // their nodes are ready.
 func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, since time.Time) error {
 	since = since.Truncate(time.Second) // API timestamps have a resolution of one second.
@@ -141,7 +141,7 @@ func readySince(nodes []corev1.Node, since time.Time) int {
 	return ready
 }
 
-// simulated returns the number of simulated nodes.
+// simulated returns how many of the given nodes are simulated.
 func simulated(nodes []corev1.Node) int {
 	count := 0
 	for i := range nodes {

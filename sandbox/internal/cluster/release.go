@@ -23,7 +23,7 @@ var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
 type Release string
 
 // program returns the path of the release's control plane binary, which is in the same directory as
-// this binary. It is "" for the compiled-in control plane.
+// this binary. The path is "" for the compiled-in control plane.
 func (r Release) program() (string, error) {
 	if r == "" {
 		return "", nil
@@ -46,7 +46,8 @@ func (r Release) program() (string, error) {
 	return path, nil
 }
 
-// version returns the full version of the release that its API server reports, such as v1.34.4.
+// version returns the full version of the release, such as v1.34.4. It runs the binary of the
+// release with --version, unless the release is compiled in.
 func (r Release) version() (string, error) {
 	path, err := r.program()
 	if err != nil || path == "" {

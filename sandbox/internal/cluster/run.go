@@ -37,16 +37,18 @@ type Options struct {
 	Nodes int
 	// RealNodes is the number of additional nodes with a real kubelet, which run real containers.
 	RealNodes int
-	// Kubeconfig is the path to which a copy of the administrator's kubeconfig is written.
+	// Kubeconfig is the path to which a copy of the administrator's kubeconfig is written, or empty
+	// for no copy.
 	Kubeconfig string
 	// Audit enables the audit log of the API server.
 	Audit bool
 	// Fresh discards the state of earlier runs.
 	Fresh bool
 	// Owner is a process that the sandbox must not outlive, or nil. When the owner exits for any
-	// reason, the data directory is removed, too.
+	// reason, the sandbox stops and its data directory is removed.
 	Owner *Owner
-	// Kubernetes is the Kubernetes release whose API server, controller manager and scheduler run.
+	// Kubernetes is the Kubernetes release, such as 1.34, whose API server, controller manager and
+	// scheduler run. If it is empty, the compiled-in release runs.
 	Kubernetes Release
 	// EmulatedVersion is the Kubernetes release, such as 1.34, to whose APIs and features the
 	// components are restricted. If it is empty, there is no restriction.
@@ -55,7 +57,7 @@ type Options struct {
 	// scheduler. RuntimeConfig is the value of --runtime-config of the API server, which turns APIs on
 	// that are off by default. If they are empty, the components have their defaults.
 	FeatureGates, RuntimeConfig string
-	// KeepHistory disables the compaction of old revisions.
+	// KeepHistory disables the compaction of old etcd revisions.
 	KeepHistory bool
 	// WithoutControllers lists the controllers that are disabled in the controller manager.
 	WithoutControllers []string
@@ -134,7 +136,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
-	// This deferred function runs after all others, when the last process has exited.
+	// This deferred function runs after the last component has exited, and before the lock is
+	// released.
 	defer func() {
 		if o.Owner.ended() {
 			o.Dir.remove()
@@ -216,8 +219,8 @@ func (c *cluster) prepare() error {
 	return d.credentials().issue()
 }
 
-// egress is the API server's egress configuration, which sends its requests to nodes to the
-// simulated kubelets' socket.
+// egress is the egress configuration of the API server, which sends requests for nodes through the
+// simulated kubelets' socket. The verb %q stands for the path of the socket.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -227,7 +230,7 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// start starts all components and nodes. It fails if a component exits in the meantime.
+// start starts all components and nodes. It fails if a component exits before the sandbox is ready.
 func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -348,7 +351,7 @@ func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error 
 	})
 }
 
-// addMissingNodes creates simulated nodes until the configured number exists.
+// addMissingNodes creates simulated nodes until there are as many as Options.Nodes.
 func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interface) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package component contains the names of the programs in the sandbox binary, and of the
-// controllers in the controller manager. It does not link the programs, as package programs does.
+// controllers in the controller manager. Unlike package programs, it does not link the programs
+// themselves.
 package component
 
 // Names of the compiled-in programs. The base name of argv[0] selects the program.
@@ -13,7 +14,7 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kubelets          = "kubelets"
-	// RealNode runs PID 1 of a real node.
+	// RealNode is PID 1 of a real node, and starts the node's kubelet and containerd.
 	RealNode = "sandbox-real-node"
 	// InPod runs a program in an environment that looks like a pod.
 	InPod = "sandbox-in-pod"

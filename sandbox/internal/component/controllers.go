@@ -5,9 +5,9 @@ package component
 
 import "k8s.io/kubernetes/cmd/kube-controller-manager/names"
 
-// Controllers lists the controllers in the controller manager in alphabetical order. The list
-// duplicates the controller manager's own, because the controller manager takes minutes to compile;
-// a test in package programs checks that both lists are equal.
+// Controllers lists the controllers in the controller manager in alphabetical order. It is a copy
+// of the controller manager's own list, because a package that imports the controller manager takes
+// minutes to compile. A test in package programs checks that both lists are equal.
 var Controllers = []string{
 	names.BootstrapSignerController,
 	names.CertificateSigningRequestApprovingController,

@@ -53,14 +53,15 @@ func Compile(text string, more ...string) (*Condition, error) {
 	return c, nil
 }
 
-// Holds evaluates the condition. A nil object or old is null in the expression. If the evaluation
-// fails, for example because of a missing field, it returns false and the reason.
+// Holds evaluates the condition for an object and its previous version "old". If either is nil, its
+// variable is null in the expression. If the evaluation fails, for example because of a missing
+// field, Holds returns false and the reason.
 func (c *Condition) Holds(object, old map[string]any) (bool, string) {
 	return c.HoldsWith(object, old, nil)
 }
 
-// HoldsWith is Holds with additional variables. If a value has the type func() any, it is called
-// when the expression uses the variable.
+// HoldsWith evaluates the condition as Holds does, with additional variables, keyed by name. If a
+// value has the type func() any, it is called when the expression uses the variable.
 func (c *Condition) HoldsWith(object, old, more map[string]any) (bool, string) {
 	arguments := map[string]any{"object": nil, "old": nil}
 	maps.Copy(arguments, more)

@@ -20,13 +20,13 @@ import (
 // Plan selects the faults to inject and limits the exploration.
 type Plan struct {
 	results.Plan
-	// Shrink removes workload steps that do not contribute to a finding. If For is set, its last
-	// fifth is reserved for shrinking.
+	// Shrink removes workload steps that are not needed to reproduce a finding. If the exploration
+	// has a time limit, its last fifth is reserved for shrinking.
 	Shrink bool
 }
 
 // Run learns the baseline from runs without a fault, then injects a single fault per run until all
-// are done or the time limit p.For is reached.
+// faults have been injected or the time limit p.For is reached.
 func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
 	book, over, end, err := Tool.Begin(ctx, e.Testbeds.Dir, e.inputs(), p.Plan)
 	if err != nil {
@@ -79,7 +79,8 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 	return book.Result, err
 }
 
-// inputs returns everything that results depend on.
+// inputs returns everything that the results of an exploration depend on, such as the operator's
+// command, the workload and the time limits.
 func (e *Explorer) inputs() results.Inputs {
 	return e.Testbeds.Inputs(e.Of, e.Workload, []any{e.Limits, e.Hold})
 }
@@ -99,7 +100,7 @@ func (e *Explorer) subject() subject {
 	return subject{command: e.Testbeds.Command, workload: e.Workload, flags: e.Testbeds.Flags(e.Limits, e.Hold)}
 }
 
-// choose returns this shard's faults that match p.Only.
+// choose returns the faults that belong to this process's shard and match p.Only.
 func choose(all []faults.Planned, p Plan) []faults.Planned {
 	return slices.DeleteFunc(slices.Clone(all), func(f faults.Planned) bool { return !p.Plays(f.Name(), f.ID()) })
 }
@@ -113,8 +114,8 @@ func ids(all []faults.Planned) []string {
 	return ids
 }
 
-// Replay injects a finding's fault again. It returns the new run's finding, or nil if the run has
-// no problem.
+// Replay injects a finding's fault again, or repeats the baseline runs if the finding has no fault.
+// It returns the new run's finding, or nil if the run has no problem.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
 	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type Finding struct {
 	// After is the time from the start of the exploration until the finding, in seconds.
 	After float64 `json:"after,omitempty"`
 	// Shrunk is set once shrinking is complete, so that every remaining workload step is needed.
-	// Shrinking describes the result.
+	// Shrinking describes the result of shrinking to users.
 	Shrunk    bool   `json:"shrunk,omitempty"`
 	Shrinking string `json:"shrinking,omitempty"`
 }
@@ -46,8 +46,8 @@ func (f *Finding) Confirmed() bool {
 // Case implements [results.Finding].
 func (f *Finding) Case() string { return f.ID }
 
-// Rank implements [results.Finding]. Findings are sorted by the oracle of their first problem, then
-// by the number of workload steps.
+// Rank implements [results.Finding]. Findings are sorted by the oracle of their first problem (the
+// check that detected it), then by the number of workload steps.
 func (f *Finding) Rank() []int { return []int{judge.Rank(f.Problems[0].Oracle), len(f.Workload.Steps)} }
 
 // Details implements [results.Finding].
@@ -70,13 +70,13 @@ func (f *Finding) Where() string {
 	return f.Fault.Describe(f.Workload)
 }
 
-// Kind implements [results.Finding]. It is equal for findings that show the same problem,
+// Kind implements [results.Finding]. The kind is equal for findings that show the same problem,
 // regardless of the fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
 // possible returns an error if the finding's fault requires several concurrent processes of the
 // operator, but `alone` is set because only a single process can run. `asked` is set if the reason
-// is the flag --host-network.
+// is that users have chosen the machine's network for the operator.
 func (f *Finding) possible(alone, asked bool) error {
 	if f.Fault == nil || !f.Fault.Effects().TwoProcesses || !alone {
 		return nil
@@ -88,7 +88,8 @@ func (f *Finding) possible(alone, asked bool) error {
 	return fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine, as one may need the port of the other: %s", f.Fault.Kind, instead)
 }
 
-// Same reports whether a replay has found the finding again, rather than another problem.
+// Same reports whether `again`, the finding of a replay, shows the same problem as the original
+// finding.
 func (f *Finding) Same(again *Finding) bool {
 	return (&judge.Outcome{Reached: true, Problems: again.Problems}).DifferentFrom(f.Problems) == ""
 }
@@ -101,8 +102,8 @@ type subject struct {
 	flags results.Flags
 }
 
-// newFinding returns a finding with the problems of a run. It drops the steps after the last
-// problem and the fault, whichever comes later.
+// newFinding returns a finding with the problems of a run. It removes the workload steps after the
+// last problem or the fault, whichever comes later.
 func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
 	slices.SortStableFunc(o.Problems, func(a, b judge.Problem) int { return cmp.Compare(judge.Rank(a.Oracle), judge.Rank(b.Oracle)) })
 	last := 0

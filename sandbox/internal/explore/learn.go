@@ -65,8 +65,8 @@ func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) 
 	return runs, learning.Wait()
 }
 
-// judgeBaseline returns the baseline learned from two runs, with the problems of both. If the
-// desired state differs between the two runs, it adds a third run.
+// judgeBaseline completes the baseline learned from two runs, and returns it with the problems of
+// both. If the desired state differs between the two runs, it adds a third run.
 func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, runs []*judge.Outcome, quiet time.Duration, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if text := lab.MayNot(runs[0].Requests); text != "" {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", text)
@@ -95,8 +95,8 @@ func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, r
 	return base, together, nil
 }
 
-// withProblems returns the first run that has a problem, and adds the other runs' problems to it: a
-// problem matters even if it occurs in only one of the runs.
+// withProblems returns a copy of the first run that has a problem, with the problems of the other
+// runs added: a problem matters even if it occurs in only one of the runs.
 func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	first := max(0, slices.IndexFunc(runs, func(o *judge.Outcome) bool { return len(o.Problems) > 0 }))
 	together := *runs[first]
@@ -104,7 +104,7 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	for i, o := range runs {
 		for _, p := range o.Problems {
 			if i != first && !slices.ContainsFunc(together.Problems, p.Same) {
-				p.At = time.Time{} // p.At is relative to the other run and has no meaning here.
+				p.At = time.Time{} // p.At is a time in another run, and has no meaning in this run.
 				together.Problems = append(together.Problems, p)
 			}
 		}
@@ -113,7 +113,8 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 }
 
 // foundUndisturbed returns a finding with the baseline runs' problems, merged with the problems of
-// an earlier finding without a fault. It returns nil if no problem is new.
+// an earlier finding without a fault. It returns nil if all problems are already in the earlier
+// finding. `before` lists all earlier findings.
 func (s subject) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, before []*Finding) *Finding {
 	known := slices.IndexFunc(before, func(f *Finding) bool { return f.Fault == nil })
 	if known < 0 {

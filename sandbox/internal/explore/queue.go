@@ -26,14 +26,15 @@ type queue struct {
 	base     *baseline.Baseline
 	book     *results.Book[*Finding]
 	over     context.Context
-	// play runs the workload with a fault.
+	// play runs the workload with a fault, in the lane with the given name.
 	play func(ctx context.Context, lane string, f *faults.Fault, in setting) (*judge.Outcome, error)
 
 	mu          sync.Mutex
 	short, long []faults.Planned
 	history     *faults.History
-	// first is the set of IDs of faults that led to findings with an earlier version of the inputs.
-	// These faults are injected first, to check whether the problems still exist.
+	// first is the set of IDs of faults that led to findings with an earlier version of the
+	// operator, the workload or other inputs. These faults are injected first, to check whether the
+	// problems still exist.
 	first map[string]bool
 	err   error
 }
@@ -70,8 +71,8 @@ func (q *queue) left() int {
 	return len(q.short) + len(q.long)
 }
 
-// take removes and returns the next fault from the long or the short queue. It returns false if
-// that queue is empty or too little time remains.
+// take removes and returns the next fault of the long queue if `long` is set, or else of the short
+// queue. It returns false if that queue is empty or too little time remains.
 func (q *queue) take(long bool) (faults.Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +102,7 @@ func (q *queue) take(long bool) (faults.Fault, bool) {
 	return f, true
 }
 
-// giveBack requeues a fault whose run was interrupted by the deadline.
+// giveBack requeues a fault whose run was interrupted by the deadline or the user.
 func (q *queue) giveBack(f faults.Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,7 +216,7 @@ func (q *queue) playAgain(lane string, found *Finding) (again *judge.Outcome, er
 }
 
 // secondTime records whether a second run has reproduced a finding. If the second run has a problem
-// that is certain, the finding is replaced by the second run's finding.
+// that a single run proves, it returns the second run's finding instead.
 func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Finding {
 	found.Tries = 1
 	switch {

@@ -16,8 +16,9 @@ import (
 )
 
 // learn waits in a baseline run until the cluster is quiet, and stores the longest pause between
-// two earlier changes in at.Gap. It returns an error, which ends the exploration, if the operator
-// has exited, has opened no watch, or keeps the cluster busy for longer than Limits.Settle.
+// two changes of the step in at.Gap. It returns an error, which ends the exploration, if the
+// operator has exited, has opened no watch, or keeps the cluster busy for longer than
+// Limits.Settle.
 func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) error {
 	limit := time.After(r.Limits.Settle)
 	var previous time.Duration
@@ -51,7 +52,8 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 
 // settle waits until the cluster is quiet and its objects match the step's baseline. In the last
 // step, it also waits until the operator's request rate proves or rules out a hot loop. If this
-// takes longer than in the baseline plus Patience, it adds the differences to the run's problems.
+// takes longer than the step's duration in the baseline plus Limits.Patience, it adds the
+// differences to the run's problems.
 func (r *run) settle(ctx context.Context, step int) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Limits.Patience)
@@ -86,7 +88,8 @@ func (r *run) settle(ctx context.Context, step int) {
 	}
 }
 
-// standing returns the differences in objects that are no longer changing.
+// standing returns the given differences from the baseline without differences in objects that have
+// changed within observe.RestlessFor.
 func (r *run) standing(differences []state.Difference) []state.Difference {
 	versions, _ := r.testbed.Recorder.All()
 	return observe.Standing(differences, r.baseline.Names, versions, time.Now().Add(-observe.RestlessFor))

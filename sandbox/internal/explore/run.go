@@ -64,14 +64,15 @@ func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *ba
 
 // setting configures a run's sandbox and its synchronization with another run.
 type setting struct {
-	// new requests an unused sandbox, to rule out leftovers of earlier runs.
+	// new is set if the run needs an unused sandbox, to rule out leftovers of earlier runs.
 	new bool
-	// If over is set, the run sends an item to it after each step. If after is set, the run
-	// receives an item from it before each step. Sharing a channel as over of the first run and
-	// as after of the second keeps the second run a step behind.
+	// The channels over and after, unless nil, keep a second run a step behind a first run. The
+	// first run sends an item to the channel over after each step. The second run has the same
+	// channel as after, and receives an item from it before each step.
 	over  chan<- struct{}
 	after <-chan struct{}
-	// quiet overrides the quiet time of a baseline run. 0 keeps the default.
+	// quiet is the quiet time of a baseline run: the time without changes after which a step ends.
+	// 0 means Limits.Quiet.
 	quiet time.Duration
 }
 
@@ -115,7 +116,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 		err = judge.Strangers(r.injector.Rules.List(), &r.outcome.Record, managers)
 	}
 	if crash := t.Sandbox.Crash(); crash != nil {
-		// A sandbox crash is not the operator's problem, and it explains any other error.
+		// A crash of the sandbox is not caused by the operator, and explains any other error.
 		err = crash
 	}
 	r.outcome.Took = time.Since(r.outcome.Began)
@@ -126,7 +127,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	return r.outcome, err
 }
 
-// playSteps performs the steps in order, and stops after the first step with a problem.
+// playSteps performs the workload's steps in order, and stops after the first step with a problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
 		if _, err := r.testbed.Recorder.Resource(v.Resource); err != nil {
@@ -226,8 +227,8 @@ func (r *run) playStep(ctx context.Context, step int) error {
 
 // Explorer runs a workload with and without faults.
 type Explorer struct {
-	// Testbeds creates the sandboxes in which the operator runs. Its own workload defines only the
-	// initial state; the steps come from Explorer.Workload.
+	// Testbeds creates the sandboxes in which the operator runs. The workload in Testbeds defines
+	// only the initial state; the steps come from Explorer.Workload.
 	Testbeds *testbed.Maker
 	Workload *workload.Workload
 	// Of lists the names of the workload files.

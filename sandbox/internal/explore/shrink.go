@@ -62,8 +62,8 @@ type shrinker struct {
 	play func(*workload.Workload, *faults.Fault, *baseline.Baseline) (*judge.Outcome, error)
 }
 
-// shrink removes the steps that do not contribute to a finding. It first tries to remove all steps
-// to which the fault does not refer, then each of these steps individually.
+// shrink removes the workload steps that are not needed to reproduce a finding. It first tries to
+// remove all steps to which the fault does not refer, then each of these steps individually.
 func (s *shrinker) shrink(ctx context.Context, f *Finding) {
 	whole := len(f.Workload.Steps)
 	try := func(steps []int) bool {
@@ -98,7 +98,7 @@ func (s *shrinker) shrink(ctx context.Context, f *Finding) {
 }
 
 // playShorter runs a finding's shortened workload. It returns the new finding, or nil if the run
-// has no problem of the given kind.
+// fails or has no problem of the given kind.
 func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
 	undisturbed, err := s.play(f.Workload, nil, nil)
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
 	return nil
 }
 
-// momentStep is the prefix of a Fault.AsOf that refers to the beginning of a step. The step number
-// follows.
+// momentStep is the prefix of a Fault.AsOf (the time to which stale lists go back) that refers to
+// the beginning of a step. The step number follows.
 const momentStep = "step "
 
 // unnamed returns the numbers of the steps to which the finding's fault does not refer.

@@ -27,12 +27,13 @@ func (e *waitError) Error() string {
 }
 
 // errStuck ends a run in which a step's command waits for a change that the fault holds back until
-// a later step. The run is not judged.
+// a later step. The fault then counts as not reached.
 var errStuck = errors.New("a command waits for what does not come")
 
-// untilStuck waits until a step is complete, or until its command may be waiting for the end of the
-// fault, so that the fault must be injected first. If the fault lasts until a later step and the
-// command does not exit in time, it cancels the command and returns errStuck.
+// untilStuck waits until a step's action has ended. It returns earlier if the action is a command
+// that may wait for the end of the fault, so that the caller can inject the fault or end it. If the
+// fault lasts until a later step and the command does not exit in time, it cancels the command and
+// returns errStuck.
 func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing *doing) error {
 	f := r.fault
 	mine := f != nil && step >= f.Step && step <= f.Until
@@ -54,9 +55,9 @@ func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing 
 	return ctx.Err()
 }
 
-// waitLimit returns the timeout of a step's wait; 0 means the timeout in the workload. A run with a
-// fault may take longer by Patience. While a fault holds back events, the timeout is short because
-// the condition may never become true.
+// waitLimit returns the timeout of a step's wait; 0 means the timeout in the workload. In a run
+// with a fault, the timeout is longer by Limits.Patience. While a fault holds back events, the
+// timeout is short because the condition may never become true.
 func (r *run) waitLimit(s *workload.Step) time.Duration {
 	step := r.settler.Step
 	switch {
@@ -68,8 +69,8 @@ func (r *run) waitLimit(s *workload.Step) time.Duration {
 	return s.Wait.Timeout.Duration + r.Limits.Patience
 }
 
-// failed handles a step's error. Without a fault, it returns the error, which ends the exploration.
-// With a fault, it adds a problem to the run.
+// failed handles a step's error, which may be nil. In a run without a fault, it returns the error,
+// which ends the exploration. In a run with a fault, it adds a problem to the run.
 func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	var waited *waitError
 	switch {

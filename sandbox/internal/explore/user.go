@@ -28,14 +28,15 @@ type user struct {
 // of kinds such as Job, which orphan their dependents by default.
 var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 
-// doing is a step in progress. err is set before done is closed.
+// doing is the action of a step in progress. When the action ends, first err is set to its error,
+// and then the channel done is closed.
 type doing struct {
 	done   chan struct{}
 	err    error
 	cancel context.CancelFunc
 }
 
-// begin starts a step in the background.
+// begin starts a step's action in the background.
 func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &doing{done: make(chan struct{}), cancel: cancel}

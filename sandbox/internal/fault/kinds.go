@@ -11,39 +11,42 @@ import (
 // Kind is the name of a kind of fault, such as Error or Freeze.
 type Kind string
 
-// Faults of requests.
+// Faults that are injected into requests.
 const (
-	// Error responds with an error Status of Code, and does not forward the request. Reason and
-	// Message override the API server's defaults for this code. RetryAfter sets the Retry-After
-	// header.
+	// Error responds with the HTTP status code Code and an error Status, and does not forward the
+	// request. Reason and Message override the API server's defaults for this code. RetryAfter sets
+	// the Retry-After header.
 	Error Kind = "Error"
 	// Close closes the connection, and does not forward the request.
 	Close Kind = "Close"
-	// Hang neither forwards nor answers the request. It closes the connection after For, or when
-	// the rule is removed.
+	// Hang neither forwards nor answers the request. It closes the connection after the duration
+	// For, or when the rule is removed.
 	Hang Kind = "Hang"
-	// Delay forwards the request after For, or when the rule is removed. Without For, it waits
-	// until the rule is removed.
+	// Delay forwards the request after the duration For, or when the rule is removed. If For is not
+	// set, it waits until the rule is removed.
 	Delay Kind = "Delay"
 	// LoseAnswer forwards the request, discards the API server's response, and closes the
-	// connection. If Code is set, it responds with that error instead, like a gateway after a
-	// timeout.
+	// connection. If Code is set, it responds with this HTTP status code instead of closing the
+	// connection, like a gateway after a timeout.
 	LoseAnswer Kind = "LoseAnswer"
-	// HangAnswer forwards the request but not the response. It closes the connection after For, or
-	// when the rule is removed.
+	// HangAnswer forwards the request but not the response. It closes the connection after the
+	// duration For, or when the rule is removed.
 	HangAnswer Kind = "HangAnswer"
-	// Crash kills the client, which must have been started by the proxy. At selects the time:
-	// before the request is forwarded, or after the API server has responded but before the client
-	// receives the response. The client is restarted after For, or immediately if For is not set.
+	// Crash kills the client, which must have been started by the proxy. The field At selects the
+	// time: before the request is forwarded, or after the API server has responded but before the
+	// client receives the response. The client is restarted after the duration For, or immediately
+	// if For is not set.
 	Crash Kind = "Crash"
-	// Stale answers a read as of ResourceVersion, or as of the event recorded by the Mark rule that
-	// AsOf names. Without either, the first matching read is forwarded unchanged, and later reads
-	// are answered as of its resourceVersion. Cached restricts the fault to reads that an API
-	// server may answer from a cache of that age.
+	// Stale answers a read as of the resourceVersion in the field ResourceVersion, or as of the
+	// event recorded by the Mark rule that the field AsOf names. If neither field is set, the first
+	// matching read is forwarded unchanged, and later reads are answered as of the resourceVersion
+	// in its response. The field Cached restricts the fault to reads that an API server may answer
+	// from a cache of that age.
 	Stale Kind = "Stale"
 )
 
-// Values of At.
+// Values of Fault.At: whether a Crash fault kills the client before or after the API server handles
+// the request.
 const (
 	Before = "before"
 	After  = "after"
@@ -58,7 +61,8 @@ const (
 	DropEvent Kind = "DropEvent"
 	// DuplicateEvent forwards the event twice.
 	DuplicateEvent Kind = "DuplicateEvent"
-	// DelayEvent delays the event by For. Later events of the same watch wait until it is sent.
+	// DelayEvent delays the event by the duration For. Later events of the same watch wait until
+	// the delayed event is sent.
 	DelayEvent Kind = "DelayEvent"
 	// CutWatch closes the stream instead of sending the event.
 	CutWatch Kind = "CutWatch"
@@ -84,11 +88,11 @@ const (
 	fieldAt              field = "at"
 )
 
-// traits describes a kind's targets and fields.
+// traits describes a kind of fault: the requests or events that it can hit, and its fields.
 type traits struct {
 	// verbs lists the request verbs that the fault can hit; nil means any verb.
 	verbs []string
-	// events is set if the fault hits events instead of requests.
+	// events is set if the fault hits watch events instead of requests.
 	events bool
 	fields []field
 	// needs lists the fields that the fault requires.

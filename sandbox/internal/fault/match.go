@@ -19,13 +19,14 @@ type Request struct {
 	schema.GroupResource
 	Subresource, Namespace, Name string
 	UserAgent, Path              string
-	// ResourceVersion is the resourceVersion parameter of a list or watch. Rules do not match it.
+	// ResourceVersion is the resourceVersion parameter of a list or watch. Rules cannot select
+	// requests by this parameter.
 	ResourceVersion string
 	// Cached is set for a list that an API server may answer from any cache that is not older than
 	// ResourceVersion.
 	Cached bool
-	// Change is the change made by a write. It is nil if no rule needs it, or if the object could
-	// not be decoded.
+	// Change is the change made by a write. It is nil if no rule has a condition for the request,
+	// or if the object could not be decoded.
 	Change *Change
 }
 
@@ -45,8 +46,8 @@ type Event struct {
 	Initial bool
 	// ResourceVersion is the resourceVersion of the event's object.
 	ResourceVersion string
-	// Change is the object and its previous version. It is nil if no rule needs it, or if the
-	// object could not be decoded.
+	// Change is the event's object and its previous version. It is nil if no rule has a condition
+	// for the watch, or if the object could not be decoded.
 	Change *Change
 }
 
@@ -87,8 +88,9 @@ func (e Events) Matches(event Event) bool {
 // all reports whether `e` matches events of any type, namespace and name.
 func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
 
-// fits reports whether a value matches a list of patterns: none of the patterns with "!", and at
-// least one of the other patterns, if there are any. `one` matches the value with a single pattern.
+// fits reports whether a value matches a list of patterns: none of the patterns that begin with
+// "!", and at least one of the other patterns, if there are any. `one` reports whether the value
+// matches a single pattern.
 func fits(patterns []string, one func(string) bool) bool {
 	wanted, found := false, false
 	for _, pattern := range patterns {
@@ -119,8 +121,8 @@ func globFits(pattern, value string) bool {
 	return matched && err == nil
 }
 
-// UnknownResources returns the entries of Resources that match no known resource or subresource. If
-// none are known, it returns all entries. Resources excluded with "!" need not exist.
+// UnknownResources returns the entries of Resources that match no known resource or subresource. It
+// does not return entries that begin with "!", because an excluded resource need not exist.
 func (m Match) UnknownResources(known []Request) []string {
 	var unknown []string
 	for _, pattern := range m.Resources {

@@ -26,9 +26,9 @@ type Rule struct {
 	Fault Fault  `json:"fault" yaml:"fault"`
 }
 
-// Match selects requests. A request must match every non-empty list. It matches a list if it
-// matches none of the entries with "!" and, if there are other entries, at least one of them. "*"
-// in an entry matches any characters.
+// Match selects requests by lists of patterns. A request must match every list that is not empty.
+// It matches a list if it matches none of the entries that begin with "!" and, if the list has
+// other entries, at least one of these. "*" in an entry matches any characters.
 type Match struct {
 	// Verbs lists Kubernetes verbs. "watchlist" is a watch that begins with a list, "read" means
 	// get, list and watch, and "write" means create, update, patch, delete and deletecollection.
@@ -57,7 +57,8 @@ type Events struct {
 
 // Count selects some of the matching requests or events by their order of arrival.
 type Count struct {
-	// From is the number of the first matching request or event to hit. Defaults to 1.
+	// From is the number of the first matching request or event into which the fault is injected,
+	// counted from 1. Defaults to 1.
 	From int `json:"from,omitempty" yaml:"from"`
 	// Every selects every n-th matching request or event, starting with From. Defaults to 1.
 	Every int `json:"every,omitempty" yaml:"every"`

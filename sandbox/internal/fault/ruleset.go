@@ -39,7 +39,8 @@ type RuleStatus struct {
 	Fired   int `json:"fired"`
 }
 
-// Unfired explains why a rule has not injected its fault. It is empty if the fault was injected.
+// Unfired explains why a rule has not injected its fault. It returns "" if the rule has injected
+// its fault.
 func (r *RuleStatus) Unfired() string {
 	switch {
 	case r.Fired > 0:
@@ -68,8 +69,8 @@ type Action struct {
 // NewRuleSet returns an empty RuleSet.
 func NewRuleSet() *RuleSet { return &RuleSet{changed: make(chan struct{})} }
 
-// Add adds rules, which must be valid. It adds none of them if a name is taken, or if fault.asOf
-// does not name an existing Mark rule.
+// Add adds rules, which must be valid. It adds no rule if a name is already in use, or if
+// fault.asOf does not name an existing Mark rule.
 func (s *RuleSet) Add(rules ...Rule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +189,8 @@ func (s *RuleSet) needs(r Request, this func(*condition.Condition) bool) bool {
 	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && this(e.when) && e.rule.appliesTo(r) })
 }
 
-// Mark counts an event for the Mark rules, and returns the marks that the event sets. It must be
-// called before Freezes and Event, whose rules may delay or drop the event.
+// Mark counts an event for the Mark rules, and returns an action for each rule that records the
+// event. Mark must be called before Freezes and Event, whose rules may delay or drop the event.
 func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,9 +223,9 @@ func (e *entry) holds(change *Change) bool {
 	return is
 }
 
-// Freezes counts an event for the Freeze rules, and returns the actions that hold it back. A rule
-// that does not select specific events holds back everything, including bookmarks and the end of
-// the stream.
+// Freezes counts an event for the Freeze rules, and returns an action for each rule that holds the
+// event back. A rule that does not select specific events holds back everything, including
+// bookmarks and the end of the stream.
 func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	return s.actions(func(e *entry) bool {
 		rule := e.rule
@@ -255,8 +256,8 @@ func (s *RuleSet) first(applies func(*entry) bool) *Action {
 	return nil
 }
 
-// actions increments the counter of each rule that applies, and returns the faults that are due, at
-// most `limit` of them. A negative limit means unlimited.
+// actions increments the counter of each rule that applies to a request or event, and returns the
+// faults to inject, at most `limit` of them. A negative limit means unlimited.
 func (s *RuleSet) actions(applies func(*entry) bool, limit int) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()

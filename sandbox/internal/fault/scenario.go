@@ -35,7 +35,8 @@ func Parse(text []byte) ([]Rule, error) {
 	var mistakes MistakesError
 	err := decoder.Decode(&s)
 	if partial := (*yaml.TypeError)(nil); errors.As(err, &partial) && len(s.Rules) > 0 {
-		// The YAML library has decoded the remaining fields, so validate them, too.
+		// Despite a type error, the YAML library has decoded all other fields, so validate these
+		// fields, too.
 		mistakes, err = readable(err), nil
 	}
 	if errors.Is(err, io.EOF) || err == nil && len(s.Rules) == 0 {

@@ -25,7 +25,8 @@ func lines(differences []Difference) []string { return state.Lines(differences) 
 // objects and fields that the user excludes.
 type Mask struct {
 	*state.Mask
-	// own lists the user's exclusions, each a resource, or a resource and a path.
+	// own lists the user's exclusions, each a resource, or a resource and the path of a field,
+	// separated by a space.
 	own []string
 }
 
@@ -33,7 +34,8 @@ type Mask struct {
 // 'deployments.apps metadata.annotations'.
 func NewMask(own []string) *Mask { return &Mask{state.NewMask(), own} }
 
-// isOwn reports whether the user excludes the given object or, if `path` is not empty, its field.
+// isOwn reports whether the user excludes the given object or, if `path` is not empty, the object's
+// field at that path.
 func (m *Mask) isOwn(object, path string) bool {
 	for _, own := range m.own {
 		resource, field, some := strings.Cut(own, " ")
@@ -72,14 +74,14 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 type written struct {
 	object string
 	fields state.Fields
-	// isNew is set if the actual object was just created. The operator has then written back the
-	// actual object, and not the desired one.
+	// isNew is set if the object in the actual state was just created. The operator has then
+	// written back this object, and not the object in the desired state.
 	isNew bool
 }
 
 // isBack reports whether a field differs only because the operator has written back one of the two
-// objects, while the other is still in the form written by users. Operators typically write an
-// object back after its creation.
+// objects (desired or actual). The other object is then still in the form written by users.
+// Operators typically write an object back after its creation.
 func (w written) isBack(object, path, want, got string) bool {
 	if object != w.object || w.fields == nil || state.Within("metadata", path) || state.Within("status", path) {
 		return false
@@ -92,13 +94,13 @@ func (w written) isBack(object, path, want, got string) bool {
 	switch {
 	case kept == own && (own != "" && back == "" || own == "" && isZero(back)):
 		return true
-	case own == "" && back == "" && isZero(kept): // The operator may have written back a later edit, too.
+	case own == "" && back == "" && isZero(kept): // The operator may have written back the object after a later edit, too.
 		return true
 	}
 	return want == own && sameAmount(got, own) || got == own && sameAmount(want, own)
 }
 
-// isZero reports whether a value is the zero value of any Go type.
+// isZero reports whether a value is the string form of the zero value of a Go type.
 func isZero(value string) bool {
 	return slices.Contains([]string{"", "0", "false", "{}", "<nil>"}, value)
 }
@@ -114,27 +116,28 @@ func sameAmount(a, b string) bool {
 	return err == nil && err2 == nil && x == y
 }
 
-// ignored reports whether a field counts changes. Reverting an edit does not revert the count.
+// ignored reports whether a field counts changes, such as status.observedGeneration. Reverting an
+// edit does not revert the count.
 func ignored(path string) bool {
 	return strings.HasSuffix(path, ".observedGeneration") || strings.HasPrefix(path, "metadata.annotations.deployment.kubernetes.io/") ||
 		path == "status.collisionCount"
 }
 
 // noted reports whether an added or removed annotation holds a time, such as the time of a restart.
-// Reverting an edit does not remove the annotation.
+// Reverting an edit does not remove such an annotation.
 func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
 
 // keptOnPurpose reports whether an object is a PersistentVolumeClaim or a PersistentVolume, which
-// outlive their users to preserve data.
+// outlive the objects that use them, to preserve data.
 func keptOnPurpose(object string) bool {
 	resource := state.ResourceOf(object)
 	return resource == "persistentvolumeclaims" || resource == "persistentvolumes"
 }
 
-// grown reports whether a PersistentVolumeClaim has more storage than desired: it cannot shrink
-// after an edit is reverted.
+// grown reports whether a PersistentVolumeClaim has more storage than desired. Reverting an edit
+// cannot shrink a PersistentVolumeClaim.
 func grown(object, path, want, got string) bool {
 	if !keptOnPurpose(object) || !strings.HasSuffix(path, ".storage") {
 		return false

@@ -15,9 +15,9 @@
 //	edit.go      makes and reverts an edit
 //	object.go    the edited object in the cluster
 //	process.go   the operator's process, and its failures
-//	record.go    the record of objects and requests since the last mark
+//	record.go    records the objects and requests during a trial
 //	settle.go    waits until the cluster is quiet and in the expected state
-//	compare.go   the differences between two states
+//	compare.go   the differences between two cluster states
 //	finding.go   a finding, and the file that replays it
 //	report.go    the reports, by package results, which also stores the outcome of each trial
 package fuzz

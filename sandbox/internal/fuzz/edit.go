@@ -21,7 +21,8 @@ import (
 // editor applies edits, and checks that a rejected edit changes nothing.
 type editor struct {
 	object *editedObject
-	// act records an action in the timeline. failures returns the operator's failures.
+	// act records an action in the timeline. failures returns a line for each failure of the
+	// operator.
 	act      func(format string, args ...any)
 	failures func() []string
 }
@@ -83,13 +84,14 @@ type restorer struct {
 }
 
 // back restores the sample, and returns a problem if the cluster does not return to the sample's
-// state. `meant` is set if users may want the edit.
+// state. `meant` is set if users may make such an edit on purpose.
 func (r *restorer) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	state, problem, err := r.restore(ctx)
 	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
 		return problem.when("after the sample was restored"), err
 	}
-	// A value that changes with each repetition, such as a counter, is not a leftover of the edit.
+	// A value that changes with each repetition of the edit, such as a counter, is not a leftover
+	// of the edit.
 	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
 		if repeated, err := r.again(ctx, content); err == nil && repeated != nil {
 			r.base.excuse(changing(problem.differences, repeated), anotherEachTime)
@@ -106,8 +108,8 @@ func (r *restorer) back(ctx context.Context, content map[string]any, meant bool)
 	return &Problem{Oracle: oracle, When: "after the sample was restored", Lines: lines(differences), differences: differences}, nil
 }
 
-// restore reverts the object to the sample. If the API server rejects this, for example because a
-// field is immutable, restore deletes and recreates the object.
+// restore reverts the object to the sample. If the API server rejects this update, for example
+// because a field is immutable, restore deletes and recreates the object.
 func (r *restorer) restore(ctx context.Context) (state.State, *Problem, error) {
 	r.act("the sample is restored")
 	_, _, err := r.object.put(ctx, r.object.sample, false)

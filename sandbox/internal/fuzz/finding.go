@@ -74,7 +74,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	return found
 }
 
-// Workload returns the workload of a replay, with its initial state and the operator's identity.
+// Workload returns the workload of a replay: the initial cluster state and the operator's identity.
 func (f *Finding) Workload() *workload.Workload {
 	return &workload.Workload{Nodes: &f.Nodes, Install: f.Install, HostNetwork: f.HostNetwork, ServiceAccount: f.ServiceAccount}
 }
@@ -137,7 +137,8 @@ func (f *Finding) Kind() string {
 	return text
 }
 
-// Same reports whether a second run shows the same problem, with or without the fault.
+// Same reports whether a second run shows the same problem, even if only one of the two runs had a
+// fault.
 func (f *Finding) Same(again *Finding) bool {
 	bare := func(f *Finding) string {
 		without := *f
@@ -148,8 +149,8 @@ func (f *Finding) Same(again *Finding) bool {
 }
 
 // secondTime records whether a second run, whose finding is `other`, has reproduced the finding
-// `f`. It returns `other` instead of `f` if `other` is certain, or shows the same problem without a
-// fault.
+// `f`. It returns `other` instead of `f` if a single run proves the problem of `other`, or if
+// `other` shows the same problem without a fault.
 func (f *Finding) secondTime(other *Finding) *Finding {
 	same := f.Same(other)
 	found := f

@@ -22,10 +22,12 @@ type Fuzzer struct {
 	// Of lists the names of the input files.
 	Of     []string
 	Limits testbed.Limits
-	// Sample is the object to edit. Others is a manifest of objects that the sample needs.
+	// Sample is the object to edit. Others is a manifest of other objects that the sample needs; it
+	// may be empty.
 	Sample map[string]any
 	Others string
-	// Ignore lists resources and fields that are excluded from comparison, see NewMask.
+	// Ignore lists resources and fields that are excluded from comparisons, in the format of
+	// NewMask.
 	Ignore []string
 	// Busy enables an additional check: each edit without a problem is repeated while the operator
 	// is busy with a new object.
@@ -42,8 +44,8 @@ type Plan struct {
 	Faults bool
 }
 
-// Run learns the cluster state with the sample, then tests edits of the sample until all are done
-// or the time limit p.For is reached.
+// Run learns the cluster state with the sample, then tests edits of the sample until all edits are
+// tested or the time limit p.For is reached.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
 	book, over, end, err := Tool.Begin(ctx, f.Testbeds.Dir, f.inputs(), p.Plan)
 	if err != nil {
@@ -80,18 +82,19 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 	return book.Result, err
 }
 
-// inputs returns everything that results depend on.
+// inputs returns the inputs on which the results of a run depend, such as the sample and the
+// limits.
 func (f *Fuzzer) inputs() results.Inputs {
 	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
 }
 
-// judge stores the scope of the verdict with the current mask.
+// judge stores which objects and fields are compared to judge edits, with the current mask.
 func (f *Fuzzer) judge(book *results.Book[*Finding], by *results.Scope) error {
 	by.Masked = f.base.mask.All()
 	return book.Judge(by)
 }
 
-// chosen returns a trial for each of this shard's edits that match p.Only.
+// chosen returns a trial for each edit that matches p.Only and belongs to the run's shard.
 func chosen(all []edits.Edit, p Plan) []trial {
 	var trials []trial
 	for _, e := range all {

@@ -92,7 +92,8 @@ type target struct {
 	schema     *edits.Schema
 }
 
-// object returns an object with the given content and the sample's namespace, but no status.
+// object returns an object with the given content, but no status. A namespaced object without a
+// namespace is put into the namespace default.
 func (t *target) object(content map[string]any) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
 	unstructured.RemoveNestedField(o.Object, "status")
@@ -104,8 +105,8 @@ func (t *target) object(content map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// written returns the given content, as written by users, in a form for comparisons. `isNew` is set
-// if the object was just created.
+// written returns the given content, as written by users, in the form for Mask.Compare. `isNew` is
+// set if the object was just created.
 func (t *target) written(content map[string]any, isNew bool) written {
 	o := t.object(content)
 	return written{

@@ -31,7 +31,7 @@ type baseline struct {
 	before, state state.State
 	mask          *Mask
 	// quiet is the time without changes after which the cluster is considered quiet. took is the
-	// time that this takes after the creation of the sample.
+	// time from the creation of the sample until the cluster is quiet.
 	quiet, took time.Duration
 	// busy is the number of requests per second above which the operator is in a hot loop.
 	busy float64
@@ -39,7 +39,8 @@ type baseline struct {
 	observed bool
 	// fresh is set if the sample can be deleted and recreated.
 	fresh bool
-	// watched lists the resources that the operator watches right after its start.
+	// watched lists the resources that the operator watches both right after its start and with the
+	// sample.
 	watched []string
 	// idle is set if the operator wrote nothing in response to the sample.
 	idle bool
@@ -76,7 +77,7 @@ const (
 	anotherEachTime = "has another value each time that an edit is made and taken back"
 )
 
-// excuse prints differences and masks them from now on in all sandboxes.
+// excuse masks differences in all sandboxes from now on, and prints them with the reason `why`.
 func (b *baseline) excuse(differences []Difference, why string) {
 	for _, masked := range b.mask.Learn(differences, why) {
 		fmt.Fprintf(b.progress, "not judged from now on, as it %s: %s\n", why, masked)
@@ -95,7 +96,7 @@ func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 	return all
 }
 
-// ignoreFlag returns the command-line flag that excludes a field.
+// ignoreFlag returns the command-line flag that excludes a field from comparisons.
 func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
 
 // prepare creates the initial cluster state with the manifests and the objects that the sample
@@ -171,7 +172,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	return w, err
 }
 
-// learner determines cluster states without an edit.
+// learner determines the cluster states without the sample and with the unedited sample.
 type learner struct {
 	world  *world
 	limits testbed.Limits
@@ -238,8 +239,8 @@ func (l *learner) createAgain(ctx context.Context) error {
 	}
 }
 
-// recreate deletes and recreates the sample, and returns the state. If the sample cannot be
-// deleted, it renews the world and returns nil.
+// recreate deletes and recreates the sample, and returns the state. If the operator does not let
+// the sample be deleted, it restarts the operator with a new sample, and returns nil.
 func (l *learner) recreate(ctx context.Context) (state.State, error) {
 	w := l.world
 	if err := w.object.remove(ctx); err != nil {

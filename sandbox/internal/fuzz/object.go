@@ -52,8 +52,8 @@ func (e *editedObject) create(ctx context.Context, content map[string]any) error
 	return err
 }
 
-// put replaces the object's content, and returns the versions before and after the update. A dry
-// run changes nothing. Conflicts are retried.
+// put replaces the object's content, and returns the object before and after the update. A dry run
+// changes nothing. Conflicts are retried.
 func (e *editedObject) put(ctx context.Context, content map[string]any, dryRun bool) (before, after *unstructured.Unstructured, err error) {
 	options := metav1.UpdateOptions{}
 	if dryRun {
@@ -88,8 +88,8 @@ func (e *editedObject) release(ctx context.Context) error {
 	return err
 }
 
-// with returns a copy of an object in which everything except for the common fields is replaced by
-// `content`.
+// with returns a copy of an object with the given content. The copy keeps the common fields of the
+// object: apiVersion, kind, metadata and status.
 func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	maps.DeleteFunc(o.Object, func(field string, _ any) bool { return !slices.Contains(common, field) })
@@ -101,7 +101,8 @@ func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Un
 	return o
 }
 
-// sameContent reports whether two objects are equal, ignoring the common fields.
+// sameContent reports whether two objects are equal, ignoring the common fields: apiVersion, kind,
+// metadata and status.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	content := func(o *unstructured.Unstructured) map[string]any {
 		fields := maps.Clone(o.Object)
@@ -112,7 +113,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 }
 
 // refused reports whether an error means that the API server rejects the object's content. It
-// returns false for conflicts, overload and missing objects.
+// returns false for other errors, such as conflicts, overload and missing objects.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -17,12 +17,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Oracles of fuzz, in addition to the oracles in package judge.
+// Oracles of fuzz: the kinds of problems that it detects in addition to the oracles in package
+// judge.
 const (
 	// NotUndone means that reverting an edit that users may want does not restore the previous
 	// state.
 	NotUndone judge.Oracle = "not undone"
-	// NotHealed is like NotUndone, but for an edit that users would only make by mistake.
+	// NotHealed means that reverting an edit that users would only make by mistake does not restore
+	// the previous state.
 	NotHealed judge.Oracle = "does not heal"
 	// OtherThanFresh means that the state after an edit differs from the state after creating a new
 	// object with the same content.
@@ -31,7 +33,7 @@ const (
 	Changed judge.Oracle = "refused, and yet changed"
 )
 
-// Problem is an operator's mistake, revealed by a trial.
+// Problem is an incorrect behavior of the operator, revealed by a trial.
 type Problem struct {
 	Oracle judge.Oracle `json:"oracle"`
 	// When describes the actions that preceded the problem.
@@ -87,13 +89,14 @@ type player struct {
 	// busy enables a check that recreates the object, and edits it while the operator still reacts
 	// to the creation.
 	busy bool
-	// begun waits until the operator reacts. reactions returns the faults that can be injected into
-	// the writes of this reaction. broken returns the problem of violated invariants, or nil.
+	// begun waits until the operator reacts to fuzz's last action. reactions returns the faults
+	// that can be injected into the writes of this reaction. broken returns the problem of violated
+	// invariants, or nil.
 	begun     func(context.Context) error
 	reactions func() faults.Faults
 	broken    func() (*Problem, error)
-	// edited is the state after the last edits. faults lists the faults that can be injected into
-	// the operator's writes in response to these edits.
+	// edited is the cluster state after the last edits and before their reversal. faults lists the
+	// faults that can be injected into the operator's writes in response to these edits.
 	edited state.State
 	faults faults.Faults
 }
@@ -146,7 +149,7 @@ func (p *player) play(ctx context.Context, all []edits.Edit) (outcome, *Problem,
 	return came, problem, err
 }
 
-// when sets the description of the preceding actions, and returns the problem.
+// when sets the description of the actions that preceded the problem, and returns the problem.
 func (p *Problem) when(text string) *Problem {
 	if p != nil {
 		p.When = text
@@ -154,18 +157,18 @@ func (p *Problem) when(text string) *Problem {
 	return p
 }
 
-// meant reports whether all edits have classes that users may want.
+// meant reports whether users may make all of the given edits on purpose.
 func meant(all []edits.Edit) bool {
 	return !slices.ContainsFunc(all, func(e edits.Edit) bool { return !e.Class.Meant() })
 }
 
-// fresh creates a new object with the edited content, and compares its state with the state after
-// the edit. Finally, it restores the sample.
+// fresh creates a new object with the edited content, and compares the resulting cluster state with
+// `want`, the state after the edit. Finally, it restores the sample.
 func (p *player) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
 	p.act("the object is deleted, and made again as edited")
 	problem, err := p.restorer.replace(ctx, content)
 	if refused(err) {
-		// The API server allows the content only in updates.
+		// The API server accepts the edited content only in updates, not in new objects.
 		if err := p.object.create(ctx, p.object.sample); err != nil {
 			return nil, err
 		}
@@ -180,7 +183,8 @@ func (p *player) fresh(ctx context.Context, content map[string]any, want state.S
 		if fresh := p.object.find(); fresh != nil && reports(fresh) != p.base.reports {
 			problem = nil // The operator rejects the new object, and reports this in its status.
 		} else {
-			// Swap the two sides, because the edited object is wrong.
+			// Report the new object as expected and the edited object as actual, because the edited
+			// object is wrong.
 			problem.Oracle, problem.Lines = OtherThanFresh, reversed(problem.differences)
 		}
 	}
@@ -195,8 +199,8 @@ func (p *player) fresh(ctx context.Context, content map[string]any, want state.S
 }
 
 // whileBusy recreates the sample, applies an edit as soon as the operator reacts, and reverts the
-// edit immediately. The operator must reach the sample's state. `meant` is set if users may want
-// the edit.
+// edit immediately. The operator must reach the sample's state. `meant` is set if users may make
+// such an edit on purpose.
 func (p *player) whileBusy(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	p.act("the object is deleted, and the sample made again")
 	if problem, err := p.restorer.replace(ctx, p.object.sample); err != nil || problem != nil {
@@ -218,7 +222,7 @@ func (p *player) whileBusy(ctx context.Context, content map[string]any, meant bo
 	return problem.when("after a new object was edited and the sample restored, both at once"), err
 }
 
-// reversed formats differences with both sides swapped.
+// reversed formats differences with the expected and the actual values swapped.
 func reversed(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {

@@ -12,7 +12,7 @@ import (
 type process struct {
 	operator *operator.Processes
 	// breaks is set if the current fault breaks connections, so that the operator may exit. excused
-	// is the number of exits explained by faults.
+	// is the number of exits explained by earlier faults.
 	breaks  bool
 	excused int
 }

@@ -24,8 +24,8 @@ type queue struct {
 	over   context.Context
 
 	mu sync.Mutex
-	// again lists trials that had findings with an earlier version of the inputs. These trials come
-	// first.
+	// again lists trials that had findings with an earlier version of the inputs, such as the
+	// operator's program. These trials come first.
 	again []trial
 	// edits lists the remaining trials with a single edit. sequences lists trials that combine
 	// several edits, none of which has a problem individually.
@@ -34,7 +34,7 @@ type queue struct {
 	survived []edits.Edit
 	// variety selects the faults for edits that have no problem without a fault.
 	variety *faults.Variety
-	// faults counts this process's trials with a fault.
+	// faults counts the trials with a fault that this process has run.
 	faults int
 	err    error
 }
@@ -56,7 +56,8 @@ func (q *queue) fill(all []trial) {
 	}
 }
 
-// disturbed reports whether all trials with faults are done for the given edit.
+// disturbed reports whether all trials with faults are done for the edit whose trial has the given
+// ID.
 func (q *queue) disturbed(id string) bool {
 	for _, p := range q.book.Played {
 		if p.ID == id && p.Outcome == string(accepted) && p.Error == "" && !p.Found {
@@ -89,8 +90,8 @@ func (q *queue) take() (trial, bool) {
 // inSequence is the number of edits without a problem that are collected for each sequence.
 const inSequence = 4
 
-// survive records an edit without a problem. From every inSequence such edits, it builds a sequence
-// of up to three edits whose paths do not overlap.
+// survive records an edit without a problem. Once inSequence such edits are recorded, it combines
+// up to three of them, whose paths do not overlap, into a sequence.
 func (q *queue) survive(e edits.Edit) {
 	q.survived = append(q.survived, e)
 	if len(q.survived) < inSequence {
@@ -207,7 +208,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	return l.note(played, found, t)
 }
 
-// giveBack requeues a single edit whose trial was interrupted by the deadline.
+// giveBack requeues a single edit whose trial was interrupted, for example by the deadline.
 func (q *queue) giveBack(t trial) {
 	if len(t.edits) == 1 && t.fault == nil {
 		q.mu.Lock()
@@ -278,7 +279,7 @@ func (l *lane) disturb(t trial) []trial {
 	return all
 }
 
-// note records and prints a trial's result, and returns the follow-up trials.
+// note records and prints a trial's result, and returns the follow-up trials with faults.
 func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	l.mu.Lock()
 	defer l.mu.Unlock()

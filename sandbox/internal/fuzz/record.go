@@ -22,13 +22,14 @@ import (
 type record struct {
 	settler *settle.Settler
 	notes   *observe.Notes
-	// from is the index of the first request after the last mark. began is the time of that mark.
+	// from is the index of the first request in the log after the last call of mark. began is the
+	// time of that call.
 	from  int
 	began time.Time
 }
 
 // mark begins a new recording period. It discards earlier versions, requests and notes, but keeps
-// the current objects, and the requests that matter later.
+// the current objects, and the requests that still matter in the new period.
 func (r *record) mark() {
 	r.began, r.from = time.Now(), r.settler.Log.Len()
 	r.settler.Act()
@@ -38,8 +39,8 @@ func (r *record) mark() {
 	r.settler.Habits.Mark()
 }
 
-// matters returns a function that reports whether a request matters after a mark: a denied request, a
-// request of leader election, or a write of an object that exists.
+// matters returns a function that reports whether a request still matters after a call of mark: a
+// denied request, a request of leader election, or a write of an object that exists.
 func (r *record) matters() func(*observe.Request) bool {
 	present := map[string]bool{}
 	for _, v := range r.settler.Recorder.Objects() {
@@ -77,8 +78,8 @@ type activity struct {
 	last     []string
 }
 
-// activity summarizes the activity since the last mark. It counts the requests that ended within
-// the last `while`.
+// activity summarizes the activity since the last call of mark. It counts the requests that ended
+// within the last `while`.
 func (r *record) activity(while time.Duration) activity {
 	now := time.Now()
 	a := activityOf(r.requests(), r.locks(), now.Add(-while))
@@ -110,13 +111,14 @@ func (r *record) standing(all []state.Difference) []state.Difference {
 	return observe.Standing(all, observe.Names{}, r.versions(), time.Now().Add(-observe.RestlessFor))
 }
 
-// reactions returns the faults that can be injected into the writes since the last mark.
+// reactions returns the faults that can be injected into the operator's writes since the last call
+// of mark.
 func (r *record) reactions() faults.Faults {
 	return faults.PlanReactions(r.requests(), r.versions(), r.locks())
 }
 
 // strangers returns an error if a client other than the known field managers has written to objects
-// since the last mark, or has added a proxy rule.
+// since the last call of mark, or has added a proxy rule.
 func (r *record) strangers(rules []fault.RuleStatus, known map[string]bool) error {
 	// A write of another client is not detected if the operator, too, has ever written the same
 	// object.
@@ -124,7 +126,7 @@ func (r *record) strangers(rules []fault.RuleStatus, known map[string]bool) erro
 }
 
 // managers returns the set of field managers of all objects, including objects deleted since the
-// last mark.
+// last call of mark.
 func (r *record) managers() map[string]bool {
 	all := map[string]bool{}
 	for _, manager := range (&observe.Record{Versions: r.versions()}).Managers() {
@@ -133,7 +135,8 @@ func (r *record) managers() map[string]bool {
 	return all
 }
 
-// broken returns a problem if built-in invariants were violated since the last mark, or nil.
+// broken returns a problem if built-in invariants were violated since the last call of mark, or
+// nil.
 func (r *record) broken() (*Problem, error) {
 	versions, err := r.settler.Recorder.All()
 	var lines []string
@@ -146,7 +149,7 @@ func (r *record) broken() (*Problem, error) {
 	return &Problem{Oracle: judge.Broken, Lines: lines}, err
 }
 
-// timeline returns the writes, deletions and notes since the last mark.
+// timeline returns the writes, deletions and notes since the last call of mark.
 func (r *record) timeline() []results.Moment {
 	versions := slices.DeleteFunc(r.versions(), func(v observe.Version) bool { return v.Time.Before(r.began) })
 	o := &judge.Outcome{Record: observe.Record{Began: r.began, Notes: r.notes.All, Requests: r.requests(), Versions: versions}}

@@ -15,32 +15,34 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// goal describes the state that the quiet cluster must have.
+// goal describes the state that the cluster must have once it is quiet.
 type goal struct {
 	// state is the desired state of all objects; nil accepts any state.
 	state state.State
-	// written is the edited object's content as written by users. The operator may write it back in
-	// another form.
+	// written is the edited object's content as written by users. The operator may write the same
+	// content back in another form, which is not a difference.
 	written written
 	// gone is set if the edited object must not exist.
 	gone bool
 	// learns is set right after the operator's start, and while the baseline is learned. The
-	// operator must then open a watch, but need not have observed the current generation, or watch
-	// all resources in the baseline.
+	// operator must then have an open watch. It need not have observed the object's current
+	// generation, nor watch all resources that it watches in the baseline.
 	learns bool
 }
 
 const (
-	// look is the polling interval.
+	// look is the interval at which the state of the cluster is polled.
 	look = 50 * time.Millisecond
 	// busy is the number of requests per second above which a continuous stream of requests counts
-	// as a hot loop; client-go allows 5 by default. If the operator sends many requests even with
-	// the unedited sample, the limit is twice that rate.
+	// as a hot loop; the default limit of client-go is 5. If the operator sends many requests even
+	// with the unedited sample, the limit is twice that rate.
 	busy = 4
-	// mostBusy replaces busy while the baseline is learned.
+	// mostBusy is the limit, in requests per second, that replaces busy while the baseline is
+	// learned.
 	mostBusy = 20
-	// most is the maximum number of additional objects compared to the cluster with the sample.
-	// More objects only keep the machine busy, and prove nothing about the operator.
+	// most is the maximum number of objects that may exist in addition to the objects with the
+	// unedited sample. More objects only keep the machine busy, and prove nothing about the
+	// operator.
 	most = 300
 )
 
@@ -57,16 +59,18 @@ type waiter struct {
 	base   *baseline
 	record *record
 	object *editedObject
-	// failures returns the operator's failures. watched returns the resources that the operator
-	// watches.
+	// failures returns a line for each failure of the operator. watched returns the resources that
+	// the operator watches.
 	failures func() []string
 	watched  func() []string
-	// patience is the time by which a reaction may exceed its duration in the baseline.
+	// patience is the time by which the operator's reaction to an edit may exceed its duration in
+	// the baseline.
 	patience time.Duration
 	// quiet is the time without changes after which the cluster is considered quiet. gap is the
 	// longest pause between two changes so far.
 	quiet, gap time.Duration
-	// objects is the number of objects in the cluster with the sample, or 0 if it is not known yet.
+	// objects is the number of objects in the cluster with the sample, or 0 if this number is not
+	// known yet.
 	objects int
 }
 
@@ -79,7 +83,8 @@ func (w *waiter) reach(ctx context.Context, g goal) (state.State, *Problem, erro
 }
 
 // wait waits until the cluster is quiet and has reached the goal, and returns the state. It returns
-// a problem if this exceeds the limit. If the operator fails, it returns this problem immediately.
+// a problem if this takes longer than `limit`. If the operator fails, it returns that failure
+// immediately.
 func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.State, *Problem, error) {
 	over := time.After(limit)
 	var before time.Duration
@@ -109,8 +114,8 @@ func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.S
 		case <-time.After(look):
 		case <-over:
 			if !quiet {
-				// Ignore differences in objects that keep changing, because they may be only a
-				// consequence of the changes.
+				// Ignore differences in objects that keep changing, because the changes alone may
+				// explain such differences.
 				now = w.sight()
 				if problem = w.base.unmet(g, &now).standing(w.record.standing); problem == nil {
 					problem = restless(&a, calm, w.quiet, w.record.settler.Advice())
@@ -133,8 +138,8 @@ func restless(a *activity, calm bool, quiet time.Duration, advice []string) *Pro
 	return &Problem{Oracle: judge.NotAtRest, Lines: slices.Concat([]string{headline}, a.last, advice)}
 }
 
-// begun waits until the operator reacts to the last action. If there is no reaction, it returns
-// after the quiet time.
+// begun waits until the operator sends a request in response to fuzz's last action. If there is
+// none, it returns after the quiet time.
 func (w *waiter) begun(ctx context.Context) error {
 	since := time.Now()
 	for time.Since(since) < w.quiet && w.record.activity(time.Since(since)).requests == 0 {
@@ -148,7 +153,7 @@ func (w *waiter) begun(ctx context.Context) error {
 }
 
 // standing removes differences in objects that keep changing from the problem, and returns nil if
-// no difference remains. `still` selects the differences in other objects.
+// no difference remains. `still` selects the differences in objects that no longer change.
 func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
 	switch {
 	case p == nil:
@@ -168,10 +173,11 @@ func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
 // sight is a snapshot of the cluster's state, for comparison with a goal.
 type sight struct {
 	state state.State
-	// object is the edited object, or nil if it does not exist. key is its key in the state.
+	// object is the edited object, or nil if it does not exist. key is the object's key in the
+	// state.
 	object *unstructured.Unstructured
 	key    string
-	// watched lists the resources that the operator watches at that time.
+	// watched lists the resources that the operator watches at the time of the snapshot.
 	watched []string
 }
 
@@ -180,7 +186,8 @@ func (w *waiter) sight() sight {
 	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched()}
 }
 
-// unmet returns a problem for the goal's first condition that the cluster does not meet, or nil.
+// unmet returns a problem for the goal's first condition that the cluster does not meet, or nil if
+// it meets all conditions.
 func (b *baseline) unmet(g goal, s *sight) *Problem {
 	notReached := func(format string, args ...any) *Problem {
 		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf(format, args...)}}
@@ -207,7 +214,7 @@ func (b *baseline) unmet(g goal, s *sight) *Problem {
 	return nil
 }
 
-// observed returns an object's status.observedGeneration, or 0.
+// observed returns an object's status.observedGeneration, or 0 if it is not set.
 func observed(o *unstructured.Unstructured) int64 {
 	generation, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 	return generation

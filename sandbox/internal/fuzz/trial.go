@@ -75,8 +75,9 @@ func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Proble
 	return came, problem, err
 }
 
-// repeat runs a trial again. For a trial with a fault, it first omits the fault, and then adds it
-// if there is no problem. It returns the last trial that it ran.
+// repeat runs a trial again. For a trial with a fault, it first runs the edit without the fault and
+// then, if there is no problem, with the fault. It returns the last trial that it ran, and the
+// result.
 func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, error) {
 	without := trial{edits: t.edits}
 	came, problem, err := w.try(ctx, without)
@@ -116,8 +117,8 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	return judged(w.disturber.injector.Reached(), problem)
 }
 
-// judged returns the result of an edit with a fault. A problem proves nothing about the fault if the
-// fault was not reached, unless the problem is certain.
+// judged returns the result of an edit with a fault. If the fault was not injected, a problem is
+// returned as an error, unless a single run proves the problem.
 func judged(reached bool, problem *Problem) (outcome, *Problem, error) {
 	switch {
 	case reached:
@@ -149,8 +150,8 @@ type disturber struct {
 }
 
 // disturb calls `do`, and injects a fault into the operator's writes in response. It gives up after
-// `limit`, if nothing has changed for much longer than the quiet time `calm`, or if `do` returns
-// false because it has changed nothing.
+// `limit`, or if nothing has changed for much longer than the quiet time `calm`. If `do` returns
+// false because it has changed nothing, no fault is injected.
 func (d *disturber) disturb(ctx context.Context, f *faults.Fault, limit, calm time.Duration, do func() (changed bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

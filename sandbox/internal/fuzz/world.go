@@ -25,7 +25,8 @@ type world struct {
 	waiter    *waiter
 	player    *player
 	disturber *disturber
-	// mostQuiet is the quiet time while the baseline is learned, set by --quiet.
+	// mostQuiet is the quiet time (the time without changes) used while the baseline is learned. It
+	// is set by --quiet.
 	mostQuiet time.Duration
 }
 
@@ -55,7 +56,7 @@ func (f *Fuzzer) open(ctx context.Context, name string) (*world, error) {
 	return w, nil
 }
 
-// mark begins a new recording period, and ends the current fault.
+// mark begins the recording period of the next trial, and ends the current fault.
 func (w *world) mark() {
 	w.process.mark()
 	w.record.mark()
@@ -76,7 +77,7 @@ func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 }
 
 // fill starts the operator and creates the sample. It masks any differences from the baseline,
-// because they occur without an edit.
+// because these differences occur without an edit.
 func (w *world) fill(ctx context.Context) error {
 	w.mark()
 	if err := w.process.start(); err != nil {

@@ -16,8 +16,8 @@ type cleanups struct{ list []func(context.Context) error }
 // add adds a function to the end of the list.
 func (c *cleanups) add(cleanup func(context.Context) error) { c.list = append(c.list, cleanup) }
 
-// background runs a function in a goroutine. The cleanup cancels the function's context and waits
-// until the function returns.
+// background runs a function in a goroutine, and adds a cleanup that cancels the function's context
+// and waits until the function returns.
 func (c *cleanups) background(ctx context.Context, function func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

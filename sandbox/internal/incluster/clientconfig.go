@@ -31,7 +31,7 @@ var withWebhooks = []schema.GroupVersionResource{
 // webhooks, by webhook name.
 const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
 
-// redirected is an entry of redirectedAnnotation.
+// redirected describes a redirected webhook in the value of redirectedAnnotation.
 type redirected struct {
 	// Pod is the NAMESPACE/NAME of the program's Pod to which the webhook was redirected.
 	Pod string `json:"pod"`
@@ -129,7 +129,7 @@ func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(sch
 type target func(service types.NamespacedName, port int32) (address string, serves bool, _ error)
 
 // redirect redirects the webhooks in an object to a program, if the program serves them. It reports
-// whether there were any.
+// whether it has redirected any webhook.
 func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves target) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -161,8 +161,8 @@ func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves t
 }
 
 // restore restores the webhooks in an object that were redirected to a Pod for which the function
-// "of" returns true. It reports whether there were any. It does not touch webhooks that another
-// client has changed in the meantime.
+// "of" returns true. It reports whether there were any such webhooks. A webhook that another client
+// has changed since its redirection keeps the other client's configuration.
 func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// elsewhere lists the environment variables of the user that could direct the program to another
-// API server.
+// elsewhere lists environment variables that could direct the program to another API server. The
+// program does not inherit them from the user.
 var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 
 // command returns the command that runs the program in its Pod, with the environment variables of a
@@ -134,8 +134,8 @@ func (v variables) allKeys(ctx context.Context, source corev1.EnvFromSource) (ma
 	return nil, nil
 }
 
-// valueFrom returns the value that a variable refers to, and whether it exists. It returns an error
-// if the value is missing and not optional.
+// valueFrom returns the value that an environment variable refers to, and whether it exists. It
+// returns an error if the value is missing and not optional.
 func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	var data map[string]string
 	var key, kind string
@@ -167,7 +167,7 @@ func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *cor
 }
 
 // field returns a field of the Pod for the downward API. It handles some fields of spec and status
-// itself, because the library does not support them.
+// itself, because package fieldpath does not support them.
 func field(pod *corev1.Pod, path string) (string, error) {
 	switch path {
 	case "spec.nodeName":
@@ -202,8 +202,8 @@ func (v variables) secret(ctx context.Context, name string, optional *bool) (map
 	return data, nil
 }
 
-// missing returns an error if an object could not be read. A missing optional object is not an
-// error.
+// missing returns the error to report for a ConfigMap or Secret that could not be read, or nil if
+// the object does not exist and is optional.
 func missing(err error, kind, namespace, name string, optional *bool) error {
 	switch {
 	case apierrors.IsNotFound(err) && isTrue(optional):

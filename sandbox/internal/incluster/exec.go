@@ -29,7 +29,7 @@ type Files struct {
 	Namespace string
 }
 
-// names returns the contents of the files by file name.
+// names returns the contents of the files, keyed by file name.
 func (f Files) names() map[string][]byte {
 	return map[string][]byte{
 		corev1.ServiceAccountTokenKey:     f.Token,
@@ -49,8 +49,8 @@ func (f Files) Write(dir string) error {
 // Pod describes the environment of a program that runs as if in a pod.
 type Pod struct {
 	// Files is a directory with the ServiceAccount's files. CertDir is a directory with the serving
-	// certificate for webhooks, which the program finds at the path ServingCerts; it is empty if
-	// there is none.
+	// certificate for webhooks, or empty if there is none. The program finds the content of CertDir
+	// at the path ServingCerts.
 	Files, CertDir string
 	ServingCerts   string
 	// Server is the URL of the API server.
@@ -62,10 +62,10 @@ type Pod struct {
 	HostNetwork bool
 }
 
-// Start starts a command as if in a pod, and returns the program's network, or nil if the program
-// uses this machine's network.
+// Start starts a command as if in a pod by calling the function "start". It returns the program's
+// network, or nil if the program uses this machine's network.
 //
-// It returns an error if this machine does not permit Linux namespaces.
+// Start returns an error if this machine does not permit Linux namespaces.
 func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -152,8 +152,8 @@ type inPod struct {
 }
 
 // Exec runs in the process that [Pod.Start] starts, and executes the program. Its arguments are the
-// instructions and the program's command line. Without arguments, it only tests whether Linux
-// namespaces are permitted.
+// instructions (an inPod as JSON) and the program's command line. Without arguments, it only tests
+// whether Linux namespaces are permitted.
 func Exec(args []string) error {
 	if namespace, err := mountNamespace(); err != nil {
 		return err

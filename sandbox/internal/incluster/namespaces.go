@@ -19,12 +19,12 @@ import (
 // the outer process's mount namespace.
 const insideVariable = "SANDBOX_RUN_OUTSIDE"
 
-// starterFD is the read end of a pipe. Only the outer process holds the write end, so the pipe is
-// closed when the outer process exits for any reason.
+// starterFD is the file descriptor, in the inner process, of the read end of a pipe. Only the outer
+// process holds the write end, so the pipe is closed when the outer process exits for any reason.
 const starterFD = 3
 
-// Inside reports whether this is the inner process. It then returns a file that reaches EOF when
-// the outer process exits.
+// Inside reports whether this is the inner process. If it is, Inside also returns a file that
+// reaches EOF when the outer process exits.
 func Inside() (starter *os.File, inside bool, _ error) {
 	outside := os.Getenv(insideVariable)
 	if outside == "" {
@@ -39,7 +39,7 @@ func Inside() (starter *os.File, inside bool, _ error) {
 		// processes of the machine.
 		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
 	}
-	// Hide the pipe and the variable from the program.
+	// Hide the pipe and the environment variable from the program.
 	syscall.CloseOnExec(starterFD)
 	return os.NewFile(starterFD, "starter"), true, os.Unsetenv(insideVariable)
 }
@@ -128,7 +128,8 @@ func notPermitted(err error) error {
 	return fmt.Errorf("this machine does not permit a mount namespace (%w): run it as root, or allow user namespaces%s", err, forbidding())
 }
 
-// forbidding returns the kernel setting that forbids namespaces, or "" if there is none.
+// forbidding returns the end of an error message, which names the kernel setting that forbids
+// namespaces, or "" if there is no such setting.
 func forbidding() string {
 	for _, setting := range []struct{ name, forbids string }{
 		{"user/max_mnt_namespaces", "0"},

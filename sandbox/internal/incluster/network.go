@@ -19,7 +19,7 @@ import (
 )
 
 // Network is a program's network namespace. It has only a loopback interface, on which all ports
-// are free. The program's process has sent the sockets that connect the namespace with this
+// are free. The program's process has created sockets in the namespace, and has sent them to this
 // process.
 type Network struct {
 	// api listens for the program's connections to the API server.
@@ -31,8 +31,8 @@ type Network struct {
 	door, seed int
 }
 
-// sockets is the number of sockets that a program's process sends: the API server's listener, door
-// and seed.
+// sockets is the number of sockets that a program's process sends: the listener for connections to
+// the API server, and the sockets door and seed.
 const sockets = 3
 
 // handing is the maximum time for a new process to send its sockets. It is long because the machine

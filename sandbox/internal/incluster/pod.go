@@ -183,7 +183,7 @@ func readyNode(nodes []corev1.Node) (string, error) {
 	return "", fmt.Errorf("the sandbox has no ready node for the program: add one with 'sandbox nodes add'")
 }
 
-// podStarter creates a program's Pod.
+// podStarter creates a program's Pod, and adds cleanups that delete it.
 type podStarter struct {
 	client   kubernetes.Interface
 	cleanups *cleanups
@@ -196,8 +196,8 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	if err != nil {
 		return nil, err
 	}
-	// The program holds a lock on this name while it runs. The kubelet removes the Pod after the
-	// lock is released, in case this process cannot do so.
+	// This process holds a lock on the name until it exits. The kubelet then removes the Pod, in
+	// case this process was killed before its cleanups.
 	name := "program-" + string(uuid.NewUUID())
 	if _, err := namelock.Take(name); err != nil {
 		return nil, fmt.Errorf("name the program: %w", err)

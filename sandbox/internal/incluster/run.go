@@ -23,7 +23,9 @@ type Options struct {
 	Config *rest.Config
 	// Program is the path of the program, followed by its arguments.
 	Program []string
-	// From names the Deployment whose container the program replaces. It is empty if there is none.
+	// From names the Deployment or StatefulSet whose container the program replaces, as
+	// deployment/NAMESPACE/NAME, statefulset/NAMESPACE/NAME or the path of a manifest. It is empty
+	// if there is none.
 	From string
 	// ServiceAccount is the program's ServiceAccount. It defaults to the Deployment's
 	// ServiceAccount or, without a Deployment, to a new ServiceAccount without permissions.
@@ -34,9 +36,9 @@ type Options struct {
 	// CertDir is the directory in which the program expects its serving certificate.
 	CertDir string
 	// WebhookPort is the port on which the program serves webhooks. If it is 0, the Service's
-	// target port is used.
+	// target port is used, or 9443 if the Service does not exist.
 	WebhookPort int32
-	// Environment lists environment variables in addition to the container's.
+	// Environment lists environment variables, as NAME=VALUE, in addition to the container's.
 	Environment []string
 }
 

@@ -39,8 +39,8 @@ const defaultWebhookPort = 9443
 // webhooks redirects the webhooks of Services to the program.
 type webhooks struct {
 	client dynamic.Interface
-	// services maps the names of the Services whose webhooks the program serves to the Services. A
-	// value is nil if the Service does not exist.
+	// services holds the Services whose webhooks the program serves, keyed by name. A value is nil
+	// if the Service does not exist.
 	services map[types.NamespacedName]*corev1.Service
 	port     int32
 	pod      *corev1.Pod
@@ -111,7 +111,8 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	return served, nil
 }
 
-// trust sets the CA in an object's webhooks, if they call any of the Services.
+// trust sets the CA bundle of an object's webhooks that call any of the Services to the CA of the
+// program's serving certificate.
 func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResource, name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -134,7 +135,7 @@ func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResour
 	})
 }
 
-// areNamed reports whether any webhook calls any of the Services.
+// areNamed reports whether any webhook calls any of the Services that the program serves.
 func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	err := eachWithWebhooks(ctx, w.client, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) error {
 		// The webhook may currently be redirected to another program, so look at its original

@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Prefix is the prefix of the pod annotations that control simulated kubelets. The annotation for a
-// delay is named after the delay's flag, without "pod-".
+// Prefix is the prefix of the pod annotations that control simulated kubelets. The annotation
+// Prefix+"ready-after", for example, sets the delay of the flag --pod-ready-after for a single pod.
 const Prefix = "sandbox.tidekeeper.dev/"
 
 // BehaviorAnnotation on a pod selects the behavior of its containers, such as CrashLoop.
 const BehaviorAnnotation = Prefix + "behavior"
 
-// ProgramAnnotation on a pod contains a name on which a program of this machine holds a lock while
-// it runs as the pod. The pod terminates when the program exits, as if the program were its
-// container.
+// ProgramAnnotation marks a pod whose container is a program on this machine. Its value is a name
+// that is locked, as by package namelock, while the program runs. When the lock is released, the
+// simulated kubelet deletes the pod.
 const ProgramAnnotation = Prefix + "program"
 
 // Behaviors of a pod's containers, the values of BehaviorAnnotation.

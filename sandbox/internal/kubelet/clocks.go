@@ -25,8 +25,9 @@ type clock struct {
 
 func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
-// since returns the time since which a pod has been waiting for a turn, which identifies a step and
-// its container. It also reports whether this is the first call for this turn.
+// since returns the time since which a pod has been waiting for its next step. The parameter "turn"
+// is the name of the step, followed by the container's index if the step is repeated for several
+// containers. It also reports whether this is the first call for the turn.
 func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Time, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +38,7 @@ func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Ti
 	return now, true
 }
 
-// forget drops a pod, and returns the last turn for which it waited.
+// forget removes a pod from the records, and returns the last turn for which the pod was waiting.
 func (c *clocks) forget(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

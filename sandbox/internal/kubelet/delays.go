@@ -10,29 +10,31 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Delays holds the delays of the steps in a pod's life. An annotation named after a delay's flag,
-// without "pod-", overrides the delay for a single pod.
+// Delays holds the delays of the steps in a pod's life. A flag --pod-NAME sets a delay for all
+// pods, and the pod annotation sandbox.tidekeeper.dev/NAME overrides the delay for a single pod.
 type Delays struct {
-	// Initialized is the delay after the pod is scheduled.
-	Initialized time.Duration `json:"initialized-after"`
-	// ContainersReady is the delay after the containers have started.
-	ContainersReady time.Duration `json:"containers-ready-after"`
-	// Started is the delay after the pod has its pod sandbox and its init containers have
+	// Initialized is the delay from the scheduling of the pod until its init containers have
 	// completed.
+	Initialized time.Duration `json:"initialized-after"`
+	// ContainersReady is the delay from the start of the containers until they are ready.
+	ContainersReady time.Duration `json:"containers-ready-after"`
+	// Started is the delay from the completion of the init containers until the main containers
+	// start, which simulates the pull of their images.
 	Started time.Duration `json:"started-after"`
 	// Slow replaces ContainersReady for pods with the behavior Slow.
 	Slow time.Duration `json:"slow-after"`
-	// Ready is the delay after all containers are ready.
+	// Ready is the delay from the readiness of all containers until the pod is ready.
 	Ready time.Duration `json:"ready-after"`
-	// Crash is the delay after the containers of a crash-looping pod have started.
+	// Crash is the delay from the start of a crash-looping pod's containers until they fail.
 	Crash time.Duration `json:"crash-after"`
-	// Completed is the delay after the containers of a Job's pod have started.
+	// Completed is the delay from the start of the containers of a Job's pod until they exit.
 	Completed time.Duration `json:"completed-after"`
-	// Terminated is the delay after the pod is deleted.
+	// Terminated is the delay from the deletion of the pod until its containers have terminated.
 	Terminated time.Duration `json:"terminated-after"`
 }
 
-// DefaultDelays returns delays that are short, but long enough for a test or a user to notice them.
+// DefaultDelays returns the default delays, which are short, but long enough for a test or a user
+// to notice the steps.
 func DefaultDelays() Delays {
 	return Delays{
 		Initialized:     100 * time.Millisecond,
@@ -88,7 +90,7 @@ func (d *Delays) fields() []delay {
 	}
 }
 
-// Validate returns an error if a delay is impossible.
+// Validate returns an error if a delay is negative.
 func (d *Delays) Validate() error {
 	for _, f := range d.fields() {
 		if *f.value < 0 {

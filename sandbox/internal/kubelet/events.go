@@ -31,7 +31,7 @@ const (
 	reasonKilling = "Killing"
 )
 
-// Waiting reasons of a container that is not just waiting for its turn or its image.
+// Reasons for which a container waits after an error, as in its waiting state.
 const (
 	crashLoopBackOff = "CrashLoopBackOff"
 	configError      = "CreateContainerConfigError"
@@ -84,9 +84,10 @@ func killingOf(pod *corev1.Pod) []event {
 // journal collects the Events for a single step of a pod.
 type journal struct {
 	waited time.Duration
-	// pulling is the container whose image an earlier step began to pull.
+	// pulling is the name of the container whose image an earlier step began to pull, or "" if
+	// there is none.
 	pulling string
-	// present is the set of images that are already on the node.
+	// present is the set of the names of the images that are already on the node.
 	present map[string]bool
 	events  []event
 }
@@ -100,7 +101,7 @@ func (j *journal) pull(c container) {
 }
 
 // start adds the Events for the start of a container, including whether its image was pulled or
-// already present. A real kubelet also reports the size of a pulled image.
+// already present. Unlike a real kubelet, it does not report the size of a pulled image.
 func (j *journal) start(c container) {
 	switch {
 	case j.pulling == c.Name:
@@ -151,8 +152,8 @@ func containersOf(pod *corev1.Pod) []container {
 	return list
 }
 
-// statusOf returns the status of the container with the given name, which is unique among a pod's
-// containers of all types.
+// statusOf returns the status of the container with the given name. Container names are unique
+// among a pod's main containers, init containers and sidecars.
 func statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range list {
@@ -171,9 +172,9 @@ func beginsToWait(was, is corev1.ContainerStatus, reason string) bool {
 	return waits(is) && !waits(was)
 }
 
-// pulls returns the container whose image is pulled while a pod waits until its main containers
-// start, or "" if there is none. Pulling the images of init containers takes no time, because these
-// containers start as soon as it is their turn.
+// pulls returns the name of the container whose image is pulled while a pod waits until its main
+// containers start, or "" if there is none. Pulling the images of init containers takes no time,
+// because each init container starts as soon as the previous one has completed.
 func pulls(pod *corev1.Pod) string {
 	if pod.Status.Phase != corev1.PodPending || !isTrue(pod, corev1.PodReadyToStartContainers) || !isTrue(pod, corev1.PodInitialized) ||
 		waitsFor(pod, imagePullBackOff) {
@@ -187,8 +188,8 @@ func pulls(pod *corev1.Pod) string {
 	return pod.Spec.Containers[i].Name
 }
 
-// presentIn returns the images that must already be on the pod's node, because the pod has run
-// containers with them.
+// presentIn returns the set of images that must already be on the pod's node, because the pod has
+// run containers with them.
 func presentIn(pod *corev1.Pod) map[string]bool {
 	present := map[string]bool{}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

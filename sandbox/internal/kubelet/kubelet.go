@@ -28,8 +28,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// workers is the number of pods that are written concurrently, enough to keep an API server on a
-// few cores busy.
+// workers is the number of pods, and also of nodes, whose statuses are written concurrently. It is
+// enough to keep an API server on a few cores busy.
 const workers = 16
 
 // programPeriod is the interval at which a kubelet checks whether a program that runs as a pod has
@@ -56,8 +56,8 @@ type Kubelets struct {
 }
 
 // Run simulates kubelets of the given Kubernetes version, such as v1.36.3, until the context is
-// done. It records Events with a separate client, which may be slower. If that client is nil, no
-// Events are recorded.
+// done. It records Events with the separate client "events", so that Events do not delay status
+// updates. If that client is nil, no Events are recorded.
 func Run(ctx context.Context, client kubernetes.Interface, release string, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
@@ -166,7 +166,7 @@ func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
 	}
 	k.leases.keep(n)
 	k.nodeQueue.Add(n.Name)
-	// Sync all pods of a node whose simulated kubelet starts or is no longer silent.
+	// Sync all pods of a node that is new, or that has become silent or ceased to be silent.
 	if old != nil && silent(old) == silent(n) {
 		return
 	}
@@ -186,7 +186,8 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
-// podGone drops a deleted pod. If the pod was force-deleted, its containers are stopped only now.
+// podGone releases the resources of a deleted pod. If the pod was force-deleted, the kubelet stops
+// its containers only now, so podGone also records the Killing Events.
 func (k *Kubelets) podGone(pod *corev1.Pod) {
 	k.addresses.release(pod.UID)
 	last := k.clocks.forget(pod.UID)
@@ -208,7 +209,8 @@ func silent(n *corev1.Node) bool {
 	return told
 }
 
-// syncNode writes a node's status if it differs from the desired status.
+// syncNode writes a node's status if its readiness has to change or its heartbeat is due.
+// Otherwise, it returns the time until the next heartbeat.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil || isReal(n) {
@@ -225,7 +227,8 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 	return 0, ignoreNotFound(err)
 }
 
-// syncPod performs the next step of a pod if it is due. Otherwise, it returns the remaining time.
+// syncPod performs the next step of a pod if the step is due. Otherwise, it returns the time until
+// the step is due.
 func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, exists, err := k.pods.GetByKey(key.String())
 	if err != nil || !exists {

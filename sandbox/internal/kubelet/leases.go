@@ -65,7 +65,8 @@ func (l *leases) keep(n *corev1.Node) {
 	l.leases[n.Name] = &lease{node: n}
 }
 
-// forget stops renewing a deleted node's lease, which the garbage collector deletes.
+// forget stops renewing the lease of a node, for example of a deleted node, whose lease the garbage
+// collector deletes.
 func (l *leases) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +109,8 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// due returns the leases to renew now, sorted by their waiting time, longest first.
+// due returns the leases to renew now, longest waiting first, and marks them as busy. It limits
+// their number to twice the average number per interval.
 func (l *leases) due(now time.Time) []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +129,7 @@ func (l *leases) due(now time.Time) []*lease {
 	return list
 }
 
-// renewed records the result of a renewal.
+// renewed records the result of a renewal, and sets the time of the lease's next renewal.
 func (l *leases) renewed(entry *lease, now time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

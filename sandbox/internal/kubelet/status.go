@@ -17,7 +17,8 @@ import (
 // imagePullBackOff is the waiting reason of a container whose image cannot be pulled.
 const imagePullBackOff = "ImagePullBackOff"
 
-// apply returns a pod's status after a step. It has no side effects.
+// apply returns a pod's status after a step. The parameter "mistake" is the message for a pod with
+// invalid annotations. The function has no side effects.
 func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce bool, now time.Time) corev1.PodStatus {
 	r := report{PodStatus: *pod.Status.DeepCopy(), pod: pod, now: metav1.NewTime(now)}
 	switch s {
@@ -186,16 +187,16 @@ func (r *report) setUp(podIP string) {
 	r.nextInitContainer()
 }
 
-// address sets the pod's IP address. A pod with host networking has its node's address, if it has
-// an address.
+// address sets the pod's IP address unless the given address is empty. A pod with host networking
+// has the address of its node, which may have none.
 func (r *report) address(ip string) {
 	if ip != "" {
 		r.PodIP, r.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	}
 }
 
-// nextInitContainer starts the next init container and the sidecars before it. If there is no such
-// container, the pod is initialized.
+// nextInitContainer starts the next init container and the sidecars before it. If no init container
+// is left, the pod is initialized.
 func (r *report) nextInitContainer() {
 	sidecars := map[string]bool{}
 	for _, c := range r.pod.Spec.InitContainers {
@@ -246,8 +247,8 @@ func (r *report) finish(phase corev1.PodPhase, code int32) {
 	r.containers(func(c *corev1.ContainerStatus) { r.end(c, code) })
 }
 
-// updated returns the statuses of the given containers after update has been applied to their old
-// statuses.
+// updated applies the function "update" to the old status of each container, or to an initial
+// status if there is none, and returns the new statuses.
 func updated(containers []corev1.Container, old []corev1.ContainerStatus, update func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
 	var list []corev1.ContainerStatus
 	for _, c := range containers {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is the next step in a pod's life.
+// step is a step in a pod's life, such as the start of its containers.
 type step string
 
 // Steps in a pod's life. Each comment describes the event in a real pod's life that the step
@@ -30,7 +30,8 @@ const (
 	initialize step = "initialize"
 	// crashInit is the step in which an init container fails and will be restarted.
 	crashInit step = "crash-init"
-	// restartInit is the step in which the back-off of a crashed init container ends.
+	// restartInit is the step in which the back-off of a crashed init container ends and the
+	// container restarts.
 	restartInit step = "restart-init"
 	// failInit is the step in which an init container fails and will not be restarted.
 	failInit step = "fail-init"
@@ -43,11 +44,13 @@ const (
 	// ready is the step in which the pod becomes ready, because its readiness gates are true as
 	// well.
 	ready step = "ready"
-	// unready is the step in which a readiness gate becomes false.
+	// unready is the step in which the pod stops being ready, because a readiness gate has become
+	// false.
 	unready step = "unready"
 	// crash is the step in which containers fail and will be restarted.
 	crash step = "crash"
-	// restart is the step in which the back-off of crashed containers ends.
+	// restart is the step in which the back-off of crashed containers ends and the containers
+	// restart.
 	restart step = "restart"
 	// fail is the step in which containers fail and will not be restarted.
 	fail step = "fail"
@@ -67,7 +70,8 @@ const (
 )
 
 // next returns the next step of a pod whose node has a live kubelet, and the step's delay after the
-// previous step. It has no side effects.
+// previous step. The error "mistake" is set if the pod has invalid annotations. The function has no
+// side effects.
 func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -163,8 +167,8 @@ func done(c corev1.ContainerStatus) bool {
 	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }
 
-// turn identifies the step for which a pod waits. If a step is repeated for several containers, the
-// turn also identifies the container.
+// turn returns an identifier of the step for which a pod waits. If the step is repeated for several
+// containers, the identifier also contains the container's index.
 func turn(pod *corev1.Pod, s step) string {
 	if s == initialize {
 		return fmt.Sprint(s, " ", current(pod))
@@ -228,8 +232,8 @@ func gatesOpen(pod *corev1.Pod) bool {
 	})
 }
 
-// completes reports whether a pod's containers exit by themselves, which is the case in pods of a
-// Job and in pods with the annotation "completed-after".
+// completes reports whether a pod's containers exit by themselves. This applies to pods of a Job
+// and to pods with the annotation "completed-after", unless their restart policy is Always.
 func completes(pod *corev1.Pod) bool {
 	_, told := pod.Annotations[Prefix+"completed-after"]
 	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })

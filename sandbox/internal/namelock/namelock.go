@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namelock locks names. Only a single process on the machine can hold the lock on a name.
+// Package namelock locks names. At most one process in a network namespace can hold the lock on a
+// name.
 package namelock
 
 import (

@@ -64,7 +64,8 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	return names, waitSchedulable(ctx, client, names)
 }
 
-// explain removes the part of an API error's message that the caller adds itself.
+// explain reduces an API error to the field and the message of its first cause, because Add itself
+// adds the name of the node.
 func explain(err error) error {
 	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
 		cause := status.Status().Details.Causes[0]

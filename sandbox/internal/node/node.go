@@ -20,7 +20,7 @@ import (
 // node's pods.
 const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
 
-// RealLabel marks nodes that have a real kubelet. Simulated kubelets ignore them.
+// RealLabel marks nodes that have a real kubelet. The simulated kubelets ignore these nodes.
 const RealLabel = "sandbox.tidekeeper.dev/real-node"
 
 // RolePrefix is the prefix of node role labels.
@@ -142,7 +142,8 @@ func Ready(n *corev1.Node) bool {
 // HeartbeatEvery is the interval at which a kubelet reports an unchanged node status.
 const HeartbeatEvery = 5 * time.Minute
 
-// Heartbeat returns the time of the kubelet's last report on the node.
+// Heartbeat returns the time of the kubelet's last report on the node, or the zero time if there is
+// none.
 func Heartbeat(n *corev1.Node) time.Time {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -153,7 +154,7 @@ func Heartbeat(n *corev1.Node) time.Time {
 }
 
 // Schedulable reports whether pods can be scheduled on the node: it must be ready, and the
-// controller manager must have removed its initial taints.
+// controller manager must have removed the initial taints of the node.
 func Schedulable(n *corev1.Node) bool {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package past serves reads of the API server as of an earlier revision to unmodified clients such
-// as kubectl.
+// Package past serves reads of the API server's objects, as of an earlier etcd revision, to
+// unmodified clients such as kubectl.
 package past
 
 import (
@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests parses request paths.
+// requests parses the path of an API request into its verb, resource, namespace and name.
 var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // Handler serves reads of objects as of an etcd revision, which can be the resourceVersion of an
@@ -69,17 +69,17 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	}), nil
 }
 
-// ask converts a request for an object or a list into a list request at the revision, because the
-// API server can return single objects only in their current version. It keeps the original request
-// in the new request's context.
+// ask converts a request for an object or a list into a list request at the given revision, because
+// the API server can return single objects only in their current version. It returns the
+// information about the original request, whose name is empty if that request was for a list.
 func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.RequestInfo {
 	query := r.URL.Query()
 	if info.Name != "" && !strings.Contains(query.Get("fieldSelector"), "metadata.name=") {
 		r.URL.Path, r.URL.RawPath = path.Dir(r.URL.Path), ""
 		query.Set("fieldSelector", "metadata.name="+info.Name)
 	} else {
-		// If the request is already for a list, it may be restricted to a single name. Clear the
-		// name, so that the response is treated as a list.
+		// If the request is already for a list, a field selector may restrict it to a single name.
+		// Clear the name, so that the response is treated as a list.
 		list := *info
 		list.Name, info = "", &list
 	}
@@ -99,7 +99,8 @@ func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.Re
 	return info
 }
 
-// modify converts the API server's response into the response to the original request.
+// modify converts the API server's response to a list request into the response to the original
+// request.
 func modify(r *http.Response, revision int64) error {
 	info, ok := request.RequestInfoFrom(r.Request.Context())
 	if !ok {
@@ -127,8 +128,8 @@ func modify(r *http.Response, revision int64) error {
 	}
 }
 
-// single returns the only object of a list, or a Table with its only row. It returns false if the
-// list is empty.
+// single returns the only item of a list, or a Table with a single row. It returns false if the
+// number of items or rows is not one.
 func single(body []byte) (object any, found bool, _ error) {
 	var list struct {
 		Kind       string           `json:"kind"`
@@ -136,7 +137,7 @@ func single(body []byte) (object any, found bool, _ error) {
 		Items      []map[string]any `json:"items"`
 		Rows       []any            `json:"rows"`
 	}
-	// Do not convert numbers to float64, which would change them.
+	// Do not convert numbers to float64, which would change large integers.
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&list); err != nil {

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// name is the name of the cluster, the user and the context in the kubeconfig.
+// name is the name of the cluster, the user and the context in the kubeconfig that Serve returns.
 const name = "sandbox-past"
 
 // Serve serves [Handler] on a free loopback port until the returned server is closed. Only clients

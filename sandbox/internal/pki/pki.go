@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// validity is the validity period of certificates. It is long enough that no sandbox has to renew
-// them.
+// validity is the validity period of certificates. It is so long that no sandbox has to renew its
+// certificates.
 const validity = 10 * 365 * 24 * time.Hour
 
 // Pair is a certificate with its private key, both PEM encoded.

@@ -18,14 +18,14 @@ import (
 // Loopback is the only address on which sandboxes listen.
 const Loopback = "127.0.0.1"
 
-// Port is a reserved port. The kernel gives it only to processes of the same user that request this
-// port number with SO_REUSEPORT. It is already reserved before such a process listens on it, and
-// stays reserved while the process is restarted.
+// Port is a reserved port. The kernel assigns it only to processes of the same user that request
+// this port number with SO_REUSEPORT. The port is already reserved before such a process listens on
+// it, and stays reserved while the process is restarted.
 type Port struct {
 	fd     int
 	number int
-	// lock excludes the same user's other sandboxes, to which the kernel would otherwise give the
-	// same port.
+	// lock excludes the same user's other sandboxes. Without it, the kernel would assign the same
+	// port to them, too.
 	lock namelock.Lock
 }
 
@@ -64,7 +64,7 @@ func reserve(number int) (*Port, error) {
 }
 
 // bind binds the port without listening on it. It does not set SO_REUSEADDR: otherwise, any program
-// that sets it, as most servers do, could take the port before its owner listens on it.
+// with this option, which most servers set, could take the port before its owner listens on it.
 func (p *Port) bind(number int) error {
 	if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (p *Port) bind(number int) error {
 	return nil
 }
 
-// free reports whether no process uses the port. It also detects the reservation of another sandbox
-// of the same user, which does not stop a second process from binding the port.
+// free reports whether the port is unused. A port that another sandbox of the same user has
+// reserved counts as used, although this process could bind the port, too.
 func free(number int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
 	if err != nil {

@@ -14,8 +14,8 @@ func inPodMain() int { return mainOf(incluster.Exec) }
 
 func sweeperMain() int { return mainOf(incluster.Sweep) }
 
-// mainOf converts a function with arguments and an error to a program's main function: it calls do,
-// and returns an exit code.
+// mainOf calls the function "do" with the program's arguments, prints its error, and returns the
+// exit code of the program.
 func mainOf(do func(args []string) error) int {
 	if err := do(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

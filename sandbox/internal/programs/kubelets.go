@@ -71,8 +71,8 @@ func runKubelets() error {
 	return errors.Join(kubelet.Run(ctx, client, *release, writer, delays), <-provided, <-streamed)
 }
 
-// Rate limit for the Events of all nodes together: twice the default of a single real kubelet. It
-// is low enough for an API server on a few cores.
+// Rate limit for the Events of all nodes together. The rate is twice the default of a single real
+// kubelet, which is low enough for an API server on a few cores.
 const (
 	eventQPS   = 100
 	eventBurst = 500

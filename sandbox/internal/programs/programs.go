@@ -6,10 +6,10 @@
 // an operator as if in a pod, and the sweeper, which kills the processes that operators leave
 // behind.
 //
-// The last four are the sandbox's own; the others are the upstream programs, run through their
+// The last four are the sandbox's own. The others are the upstream programs, run through their
 // upstream commands, and only their main functions are in this package. Only main packages may
-// import this package: an importing package compiles Kubernetes, so that its tests cannot use the
-// race detector.
+// import this package: the tests of an importing package would compile Kubernetes, which takes very
+// long with the race detector.
 package programs
 
 import "tidekeeper.dev/tidekeeper/sandbox/internal/component"
@@ -30,5 +30,5 @@ var mains = map[string]Main{
 	component.Sweeper:           sweeperMain,
 }
 
-// Lookup returns the program with the given name, or nil if there is none.
+// Lookup returns the entry point of the program with the given name, or nil if there is none.
 func Lookup(name string) Main { return mains[name] }

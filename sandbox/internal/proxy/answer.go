@@ -16,8 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// method returns a verb's HTTP method, which the reason of an error depends on. For example, a
-// conflict has one reason for a create and another for an update.
+// method returns the HTTP method for a verb, as far as the reason of an error depends on the
+// method: a conflict has the reason AlreadyExists for a POST, and the reason Conflict for other
+// methods.
 func method(verb string) string {
 	if verb == "create" {
 		return http.MethodPost
@@ -51,7 +52,7 @@ func answer(w http.ResponseWriter, status metav1.Status) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.RetryAfterSeconds)))
 	}
 	w.WriteHeader(int(status.Code))
-	// Write only fails if the client has disconnected.
+	// Ignore the error: Write fails only if the client has disconnected.
 	_, _ = w.Write(body)
 }
 
@@ -63,7 +64,7 @@ func expired() metav1.Status {
 }
 
 // noStreamingLists returns the Status with which an API server without support for streaming lists
-// rejects such a request. Clients then fall back to a list.
+// rejects a streaming list. Clients then fall back to a list.
 func noStreamingLists(r fault.Request) metav1.Status {
 	return statusOf(r, fault.Fault{Code: http.StatusUnprocessableEntity,
 		Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"})

@@ -113,8 +113,8 @@ func (c *controlAPI) add(w http.ResponseWriter, rules ...fault.Rule) {
 	reply(w, http.StatusCreated, added)
 }
 
-// rule responds with a rule, after waiting until the rule has fired as often as the query
-// parameters specify.
+// rule responds with a rule, after waiting until the rule has fired as often as the query parameter
+// `fired` specifies. The query parameter `timeout` limits the wait.
 func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	wanted, timeout := 0, 30*time.Second
 	var err error

@@ -34,9 +34,9 @@ type encoding struct {
 	split func(io.ReadCloser) io.ReadCloser
 	// join adds framing to an encoded event.
 	join func([]byte) []byte
-	// decode decodes an event's type, and returns its encoded object.
+	// decode returns the type of an encoded event, and the event's object, which remains encoded.
 	decode func([]byte) (kind string, object []byte, err error)
-	// status encodes an ERROR event.
+	// status encodes an ERROR event with the given Status.
 	status func(metav1.Status) ([]byte, error)
 }
 
@@ -102,7 +102,7 @@ var protobufEncoding = encoding{
 type splitter struct {
 	encoding *encoding
 	frames   io.ReadCloser
-	// initial is set until a streaming list's initial list has ended.
+	// initial is set while the stream sends the initial list of a streaming list.
 	initial bool
 }
 
@@ -114,8 +114,8 @@ func newSplitter(stream io.ReadCloser, encoding *encoding, initial bool) *splitt
 	return s
 }
 
-// next returns the next frame. The type of a frame that cannot be decoded is empty. Such a frame is
-// forwarded like any other, so that the client reports the error.
+// next returns the next frame. A frame that cannot be decoded has an event without a type. Such a
+// frame is forwarded like any other frame, so that the client reports the error.
 func (s *splitter) next() (frame, error) {
 	if s.encoding == nil {
 		buffer := make([]byte, 4096)

@@ -17,7 +17,7 @@ import (
 )
 
 // history stores the most recent object of each namespace and name in a watch. It starts empty, and
-// is kept only while a rule with a condition needs it.
+// is updated only while a rule with a condition needs it.
 type history struct{ objects map[string]map[string]any }
 
 // change returns an event's object and its previous version. It returns nil if the event has no
@@ -57,8 +57,9 @@ func written(contentType string, body []byte) map[string]any {
 	return decoded(body)
 }
 
-// decoded decodes an object into the form of its JSON. It returns nil if that fails. Protobuf is
-// supported for built-in kinds. Of other kinds, only the metadata exists in protobuf.
+// decoded decodes an object from JSON or protobuf into the fields of its JSON form. It returns nil
+// if that fails. From protobuf, it decodes objects of built-in kinds and PartialObjectMetadata;
+// other kinds have no protobuf encoding.
 func decoded(encoded []byte) map[string]any {
 	envelope, is := fromEnvelope(encoded)
 	if is {

@@ -67,8 +67,8 @@ func entryOf(id int64, r fault.Request, now time.Time) Entry {
 const backlogLines = 10_000
 
 // Backlog writes lines to a writer that may block, such as a pipe without a reader. Write never
-// blocks: if too many lines are waiting, it drops further lines, and later adds a line with their
-// number.
+// blocks: if too many lines are waiting, it drops further lines, and later adds a line with the
+// number of dropped lines.
 type Backlog struct {
 	out     io.Writer
 	lines   chan []byte

@@ -15,7 +15,7 @@ import (
 var protobufPrefix = []byte("k8s\x00")
 
 // metadata decodes an encoded object's metadata. It returns empty metadata if that fails. It works
-// for any kind, because all kinds store their metadata in the same place.
+// for any kind, because the metadata has the same field name and number in all kinds.
 func metadata(encoded []byte) metav1.ObjectMeta {
 	var object metav1.PartialObjectMetadata
 	if raw, ok := fromEnvelope(encoded); ok {

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Proxy forwards clients' requests to an API server and injects faults.
+// Proxy forwards clients' requests to an API server and injects the faults of its rules.
 type Proxy struct {
 	rules    *fault.RuleSet
 	catalog  *catalog
@@ -69,7 +69,7 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 			exchangeOf(r.Context()).failed(err)
 			panic(http.ErrAbortHandler)
 		},
-		// The proxy's own log already contains the errors.
+		// Discard the errors of the reverse proxy, which are already in the proxy's own log.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	return p, nil
@@ -78,7 +78,7 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 // exchange is a client's request and its log entry.
 type exchange struct {
 	request fault.Request
-	// trusted is set if the client has presented the proxy's certificate.
+	// trusted is set if the client has presented the client certificate in the proxy's kubeconfig.
 	trusted bool
 
 	mu    sync.Mutex
@@ -110,7 +110,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		entry:   entryOf(p.requests.Add(1), described, now),
 	}
 	out := &meter{ResponseWriter: w, writeTimeout: p.writeTimeout, slow: func() { x.failed(errSlow) }}
-	// Write the log entry in a deferred call, because aborting a connection is a panic.
+	// Write the log entry in a deferred call, because the connection may be aborted with a panic.
 	defer x.change(func(e *Entry) {
 		e.Status, e.Bytes = out.status, out.bytes
 		p.log.write(*e)

@@ -17,7 +17,7 @@ import (
 )
 
 // reader reads objects that the proxy itself needs, using the credentials of the client whose
-// request it handles.
+// request the proxy handles.
 type reader struct {
 	// api forwards a request to the API server.
 	api http.Handler
@@ -83,7 +83,8 @@ func (a reader) olderThanNow(r *http.Request, version string) bool {
 	return is && was && !maps.Equal(then, now)
 }
 
-// listed sends a list request and returns the resourceVersions of the returned objects.
+// listed sends a list request and returns the resourceVersion of each returned object, keyed by the
+// object's namespace, name and UID. It returns false if the request fails.
 func (a reader) listed(r *http.Request) (map[string]string, bool) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
@@ -116,7 +117,7 @@ type recording struct {
 	body   bytes.Buffer
 }
 
-// replay sends the recorded response to a client, but with a different body.
+// replay sends the recorded response to a client, but with the given body.
 func (a *recording) replay(w http.ResponseWriter, body []byte) {
 	for name, values := range a.header {
 		if name != "Content-Length" {

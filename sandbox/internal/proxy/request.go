@@ -30,11 +30,11 @@ var resolver = &request.RequestInfoFactory{
 const largestBody = 8 << 20
 
 // describe returns the properties of a request that rules can match, and a write's body. It reads
-// the entire body, so that a fault cannot hit a request whose body is still arriving, and makes it
-// readable again.
+// the entire body, so that no fault is injected while the body is still arriving, and makes the
+// body readable again.
 func describe(r *http.Request) (fault.Request, []byte, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
-	// If there is an error, info describes a non-resource request.
+	// Ignore the error: after an error, info does not describe a resource request.
 	info, _ := resolver.NewRequestInfo(r)
 	if info == nil || !info.IsResourceRequest {
 		return described, nil, nil

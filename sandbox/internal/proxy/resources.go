@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// discoveryTimeout is the maximum time for which adding a rule waits for discovery by the API
-// server.
+// discoveryTimeout is the maximum time for which adding a rule waits for the resources that the API
+// server serves.
 const discoveryTimeout = 3 * time.Second
 
 // catalog caches the resources served by the API server.
@@ -69,7 +69,8 @@ func (c *catalog) refresh() {
 	if err != nil {
 		return
 	}
-	// An error may concern only some groups, for example of an unavailable aggregated API server.
+	// Ignore the error: it may concern only some API groups, such as the group of an unavailable
+	// aggregated API server.
 	_, lists, _ := client.ServerGroupsAndResources()
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)

@@ -28,7 +28,7 @@ const ContextName = "sandbox-proxy"
 // Options configure a proxy.
 type Options struct {
 	// Upstream configures the connection to the API server. Clients that use the proxy's kubeconfig
-	// act with its credentials.
+	// act with the credentials of Upstream.
 	Upstream *rest.Config
 	// Namespace is the generated kubeconfig's default namespace.
 	Namespace string
@@ -164,7 +164,7 @@ func (s *Server) Close() error {
 func newServer(handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{
 		Handler: handler, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
-		// Connections closed by clients are not worth logging.
+		// Discard the HTTP server's log, which reports connections closed by clients.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 }

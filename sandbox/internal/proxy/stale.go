@@ -28,8 +28,8 @@ func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, actio
 	case x.request.Verb == fault.VerbWatchList:
 		answer(w, noStreamingLists(x.request))
 	case x.request.Subresource != "" || query.Has("continue"):
-		// A subresource cannot be listed, and later pages of a list have the same resourceVersion
-		// as the first page.
+		// Forward the read unchanged: a subresource cannot be listed, and later pages of a list
+		// have the same resourceVersion as the first page.
 		a.api.ServeHTTP(w, r)
 	case action.SetResourceVersion != nil:
 		a.learnVersion(w, r, x, action)
@@ -44,8 +44,8 @@ func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, actio
 	}
 }
 
-// learnVersion forwards a read, and sets the rule's resourceVersion to the response's
-// resourceVersion.
+// learnVersion forwards a read, and sets the resourceVersion of the Stale rule to the
+// resourceVersion in the response.
 func (a reader) learnVersion(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	copied := a.record(r)
 	if copied.status == http.StatusOK {
@@ -64,7 +64,8 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	query := r.URL.Query()
 	query.Set("fieldSelector", "metadata.name="+x.request.Name)
 	asked := asOf(r, path.Dir(r.URL.Path), query, version)
-	// The media types for partial metadata of a list and of an object differ.
+	// The partial metadata of an object has another media type than that of a list, so replace the
+	// media type in the request.
 	for i, accept := range asked.Header["Accept"] {
 		asked.Header["Accept"][i] = metadataOnly.ReplaceAllString(accept, "${1}List$2")
 	}
@@ -81,8 +82,8 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	list.replay(w, object)
 }
 
-// onlyItem returns the object in an encoded list with at most one object. It returns a table with a
-// single row unchanged, because a get returns the same table.
+// onlyItem returns the object in an encoded list with at most one object, or false if the list is
+// empty. It returns a table with a single row unchanged, because a get returns the same table.
 func onlyItem(list []byte, contentType string) ([]byte, bool) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	if err == nil && parameters["as"] == "Table" {
@@ -118,7 +119,7 @@ func onlyJSONItem(encoded []byte) ([]byte, bool) {
 	return item, err == nil
 }
 
-// itemsField is the protobuf field number of items in every list.
+// itemsField is the protobuf field number of the items in a list of any kind.
 const itemsField = 2
 
 func onlyProtobufItem(list runtime.Unknown) ([]byte, bool) {

@@ -12,14 +12,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// upstream sends requests to the API server. Clients with the proxy's certificate act as the user
-// in the upstream configuration; other clients act with their own credentials.
+// upstream sends requests to the API server. Clients with the client certificate in the proxy's
+// kubeconfig act as the user in the upstream configuration; other clients act with their own
+// credentials.
 type upstream struct {
 	url *url.URL
-	// trusted and others use HTTP/2 if the API server supports it.
+	// trusted sends the requests of clients with the proxy's client certificate, and others sends
+	// all other requests. Both use HTTP/2 if the API server supports it.
 	trusted, others http.RoundTripper
-	// trustedUpgrade and othersUpgrade use HTTP/1.1: exec and port-forward need protocol upgrades,
-	// which HTTP/2 does not support.
+	// trustedUpgrade and othersUpgrade use HTTP/1.1 for upgrade requests: exec and port-forward
+	// need protocol upgrades, which HTTP/2 does not support.
 	trustedUpgrade, othersUpgrade http.RoundTripper
 }
 
@@ -29,7 +31,7 @@ func newUpstream(config *rest.Config) (*upstream, error) {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	// Compression is negotiated between the client and the API server.
+	// Do not request compression: the client and the API server negotiate it.
 	config.DisableCompression = true
 	u := &upstream{url: target}
 	for transport, variant := range map[*http.RoundTripper]*rest.Config{

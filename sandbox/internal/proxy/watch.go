@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stream is a watch's response body, with faults injected into its events. It continues to read
-// events from the API server while it holds them back, because an API server closes a watch whose
+// stream is a watch's response body, with faults injected into its events. While it holds events
+// back, it continues to read events from the API server, because an API server closes a watch whose
 // client is slow.
 type stream struct {
 	*io.PipeReader
@@ -30,7 +30,8 @@ type stream struct {
 	frozen  atomic.Bool
 }
 
-// start connects a client to the API server's event stream.
+// start starts to forward the events of a watch from the API server's response body, `upstream`.
+// The client reads the returned stream.
 func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser, encoding *encoding) *stream {
 	s := &stream{exchange: x, streams: t, upstream: upstream, waiting: queue{more: make(chan struct{}, 1)}}
 	s.PipeReader, s.out = io.Pipe()
@@ -45,8 +46,8 @@ func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser
 	return s
 }
 
-// Close ends the stream. The reverse proxy calls it after the client has disconnected, or after the
-// complete stream has been copied.
+// Close ends the stream. The reverse proxy calls Close after the client has disconnected, or after
+// the complete stream has been copied.
 func (s *stream) Close() error {
 	s.streams.remove(s)
 	s.exchange.change(func(e *Entry) { e.Events = s.passed.Load() })

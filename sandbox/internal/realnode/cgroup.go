@@ -25,7 +25,7 @@ type hierarchy struct {
 	controllers []string
 }
 
-// hierarchies returns the cgroup hierarchies that /proc/PID/mountinfo lists.
+// hierarchies returns the cgroup hierarchies in the given content of /proc/PID/mountinfo.
 func hierarchies(mountinfo string) []hierarchy {
 	var list []hierarchy
 	for line := range strings.Lines(mountinfo) {
@@ -90,8 +90,8 @@ func makeCgroup(name string) error {
 	return nil
 }
 
-// RemoveCgroup removes a cgroup and its descendants from all hierarchies. It waits some seconds for
-// processes that are about to exit.
+// RemoveCgroup removes a cgroup and its descendants from all hierarchies. It waits up to 10 seconds
+// for processes in the cgroup that are about to exit.
 func RemoveCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {

@@ -71,8 +71,8 @@ func Check(dir string) error {
 	return checkCgroups()
 }
 
-// missingCapabilities returns the required capabilities that are missing in the given
-// /proc/PID/status.
+// missingCapabilities returns the required capabilities that a process lacks, given the content of
+// its /proc/PID/status.
 func missingCapabilities(status string) []string {
 	var effective uint64
 	for line := range strings.Lines(status) {
@@ -89,7 +89,8 @@ func missingCapabilities(status string) []string {
 	return missing
 }
 
-// mayRaise reports whether a process with the given /proc/PID/status may lower OOM scores.
+// mayRaise reports whether a process has the capability CAP_SYS_RESOURCE, which is required to
+// lower OOM scores, given the content of its /proc/PID/status.
 func mayRaise(status string) bool {
 	for line := range strings.Lines(status) {
 		var effective uint64

@@ -86,9 +86,9 @@ func (g *gateway) connect(w http.ResponseWriter, r *http.Request) {
 	Tunnel(w, inside, err)
 }
 
-// Tunnel responds to an HTTP CONNECT request for a tunnel through the connection "inside", or with
-// the given error from dialing it. It copies data until both directions have ended or either has
-// failed, and then closes both connections.
+// Tunnel responds to an HTTP CONNECT request. If "inside" could not be dialed, the response is the
+// given error. Otherwise, Tunnel copies data between the client and "inside" until both directions
+// have ended or either has failed, and then closes both connections.
 func Tunnel(w http.ResponseWriter, inside net.Conn, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -125,7 +125,8 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	b.Close()
 }
 
-// passOn copies data until EOF, and then closes the destination's sending half.
+// passOn copies data until EOF, and then closes the sending half of the destination. It returns an
+// error if the copy fails or the destination has no separate sending half.
 func passOn(to net.Conn, from io.Reader) error {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

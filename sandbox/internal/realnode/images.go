@@ -32,8 +32,8 @@ import (
 // PauseImage is the image of each pod's pause container, which holds the pod's namespaces.
 const PauseImage = "sandbox.tidekeeper.dev/pause:1"
 
-// ImageUser is the user in images. It is not root, and it is numeric because the images have no
-// /etc/passwd.
+// ImageUser is the user and the group that run the program in an image. The user is not root, and
+// both are numeric because the images have no /etc/passwd.
 const ImageUser = "65532:65532"
 
 // FullName returns an image's full name with registry and tag, as containerd uses it.
@@ -45,7 +45,8 @@ func FullName(name string) (string, error) {
 	return named.String(), nil
 }
 
-// ArchiveName returns the file name of an image's archive.
+// ArchiveName returns the file name of an image's archive, which is a hash of the image's full
+// name.
 func ArchiveName(fullName string) string {
 	sum := sha256.Sum256([]byte(fullName))
 	return hex.EncodeToString(sum[:8]) + ".tar"
@@ -122,7 +123,7 @@ func descriptor(mediaType string, data []byte) ociv1.Descriptor {
 	return ociv1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
-// entry is a file in an archive.
+// entry is a file in a tar archive.
 type entry struct {
 	name string
 	mode int64
@@ -185,8 +186,9 @@ func WriteLayout(w io.Writer, name, archive string) error {
 // maxIndex is the maximum size of an image archive's index, in bytes.
 const maxIndex = 4 << 20
 
-// nameLayout returns the index of an OCI layout with the given name, and the same name by digest,
-// for its only image.
+// nameLayout reads the index of an OCI layout with a single image. It returns the index with the
+// image listed twice: with the given name, and with this name and the image's digest instead of the
+// tag.
 func nameLayout(r io.Reader, name string) ([]byte, error) {
 	var index ociv1.Index
 	if err := json.NewDecoder(io.LimitReader(r, maxIndex)).Decode(&index); err != nil {
@@ -248,7 +250,8 @@ func StoreImage(dir, name, source string) (string, error) {
 	return file, nil
 }
 
-// Load makes the node that serves the given socket import an archive from its image directory.
+// Load makes a node import an image archive. The parameter "socket" is the path of the node's
+// socket, and "file" is the path of the archive in the node's image directory.
 func Load(ctx context.Context, socket, file string) error {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// kernelSettings maps machine-wide kernel settings to the values that a kubelet would set.
+// kernelSettings holds the values that a kubelet would set for machine-wide kernel settings, keyed
+// by the setting's path below /proc/sys.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",

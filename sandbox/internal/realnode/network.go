@@ -20,7 +20,8 @@ import (
 // dialTimeout is the timeout for connecting to an address on this machine.
 const dialTimeout = 10 * time.Second
 
-// setUpLoopback adds addresses to the loopback interface of this network namespace.
+// setUpLoopback brings up the loopback interface of this network namespace, and adds addresses to
+// it.
 func setUpLoopback(addresses ...netip.Addr) error {
 	if err := incluster.SetUpLoopback(); err != nil {
 		return err
@@ -38,14 +39,16 @@ func setUpLoopback(addresses ...netip.Addr) error {
 	return nil
 }
 
-// addAddress adds an address to the loopback interface, with the given label.
+// addAddress adds an address to the loopback interface, with a label such as lo:1. The file
+// descriptor is an open socket.
 func addAddress(fd int, label string, address netip.Addr) error {
 	for _, step := range []struct {
 		ioctl uint
 		value net.IP
 	}{
 		{unix.SIOCSIFADDR, address.AsSlice()},
-		// Set the netmask, because otherwise the address's entire class would be local.
+		// Set the netmask, because otherwise the entire class A, B or C network of the address
+		// would be local.
 		{unix.SIOCSIFNETMASK, net.IPv4bcast.To4()},
 	} {
 		request, err := unix.NewIfreq(label)

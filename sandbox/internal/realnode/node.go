@@ -30,7 +30,7 @@ const (
 	restartAfter = time.Second
 )
 
-// running is the state of a node in the node's process.
+// running is a real node that runs in this process.
 type running struct {
 	Spec
 	reaper *reaper
@@ -106,7 +106,7 @@ func (n *running) prepare() error {
 	return n.configure()
 }
 
-// serveNames adds the node's addresses to its network, and serves DNS.
+// serveNames adds the node's addresses to the loopback interface, and serves DNS at one of them.
 func (n *running) serveNames(ctx context.Context) error {
 	service, err := netip.ParseAddr(n.Service)
 	if err != nil {
@@ -166,8 +166,9 @@ func (n *running) snapshotter() string {
 	return "overlayfs"
 }
 
-// runc returns the program that starts containers. A runc that was built without libseccomp rejects
-// containers with a seccomp filter, so it is wrapped in a program that drops the filter.
+// runc returns the path of the program that starts containers. A runc that was built without
+// libseccomp rejects containers with a seccomp filter, so it is wrapped in a program that drops the
+// filter.
 func (n *running) runc() (string, error) {
 	runc := n.program("runc")
 	out := n.state("runc-version")

@@ -51,10 +51,11 @@ type Spec struct {
 // Name returns the name of the node with the given number.
 func Name(number int) string { return fmt.Sprintf("real-%d", number) }
 
-// file returns the path of a file in the node's directory that is written before the node starts.
+// file returns the path of a file in the node's directory.
 func (s Spec) file(name string) string { return filepath.Join(s.Dir, name) }
 
-// state returns the path of a directory in the node's directory that is empty when the node starts.
+// state returns the path of a file or directory in the node's state directory, which is empty when
+// the node starts.
 func (s Spec) state(name string) string { return filepath.Join(s.Dir, "state", name) }
 
 func (s Spec) program(name string) string { return filepath.Join(s.Programs, name) }

@@ -42,13 +42,13 @@ func unifiedTree(list []hierarchy) *unified {
 	}
 }
 
-// controllers returns the controllers that a file of a cgroup lists.
+// controllers returns the words in a file of a cgroup, such as the names of controllers.
 func (u *unified) controllers(cgroup, file string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(cgroup, file))
 	return strings.Fields(string(text)), err
 }
 
-// without returns the controllers in the list wanted that are not in the list have.
+// without returns the controllers that a kubelet needs and that are not in the given list.
 func without(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(have, c) })
 }
@@ -70,8 +70,8 @@ func (u *unified) turnOn(cgroup string) error {
 }
 
 // delegate enables the controllers that a kubelet needs below the root. In a container, this root
-// is not the root of the machine's cgroup tree, and its processes must first be moved to the cgroup
-// leaf.
+// is not the root of the machine's cgroup tree, and its processes must first be moved to a child
+// cgroup.
 func (u *unified) delegate() error {
 	err := u.turnOn(u.root)
 	if !errors.Is(err, unix.EBUSY) {

@@ -36,7 +36,7 @@ type About struct {
 	Fresh bool `json:"-"`
 }
 
-// Contents.
+// Keys of About.Contents, one for each kind of input.
 const (
 	theProgram   = "the operator's program"
 	theCommands  = "the programs of the workload"
@@ -46,14 +46,14 @@ const (
 	theJudging   = "the flags that judge"
 )
 
-// Inputs lists everything that results depend on.
+// Inputs lists the inputs of a run on which its results depend.
 type Inputs struct {
 	// Command is the operator's command line. Of lists the names of the input files. Installed
 	// lists the paths of the installed manifests. Commands lists the shell commands that are run
 	// besides the operator.
 	Command, Of, Installed, Commands []string
-	// Subject is the content of the input files, such as the workload. Judging holds the flags that
-	// affect the verdict.
+	// Subject is the content of the input files, such as the workload. Judging holds the values of
+	// the flags that determine which runs count as findings.
 	Subject, Judging any
 }
 
@@ -109,8 +109,9 @@ func programFiles(command []string) []string {
 	return files
 }
 
-// executables returns the executable files whose paths are words in shell commands. It ignores other
-// files, because the commands may write them, and programs in the PATH, which belong to the machine.
+// executables returns the executable files whose paths are words in shell commands. It ignores
+// files that are not executable, because the commands may write to them, and programs in the PATH,
+// which belong to the machine.
 func executables(commands []string) []string {
 	var files []string
 	for _, command := range commands {
@@ -124,8 +125,8 @@ func executables(commands []string) []string {
 	return files
 }
 
-// hashFiles returns a hash of files and directories, including outside files to which their
-// kustomizations refer.
+// hashFiles returns a hash of files and directories. The hash includes files outside of a directory
+// to which kustomizations in the directory refer.
 func hashFiles(paths []string) (string, error) {
 	sum, seen := sha256.New(), map[string]bool{}
 	for len(paths) > 0 {
@@ -147,8 +148,8 @@ func hashFiles(paths []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// hashTree adds a file or directory to a hash, and returns the outside files to which its
-// kustomizations refer.
+// hashTree adds a file or directory to a hash, and returns the files outside of the directory to
+// which kustomizations in the directory refer.
 func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 	return elsewhere, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -157,7 +158,7 @@ func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 		info, err := os.Stat(path) // Follow symbolic links.
 		switch {
 		case err != nil || info.IsDir() && !entry.IsDir():
-			return nil // Like kubectl, ignore this directory.
+			return nil // Ignore broken links and, like kubectl, links to directories.
 		case !info.Mode().IsRegular():
 			return nil
 		}
@@ -218,7 +219,7 @@ func referredTo(kustomization string) []string {
 	return names
 }
 
-// changed returns the sorted names of inputs with different hashes.
+// changed returns the sorted names of the inputs whose hashes in `a` and `other` differ.
 func (a *About) changed(other *About) []string {
 	var names []string
 	for name := range a.Contents {

@@ -23,7 +23,7 @@ type Played struct {
 	Outcome string  `json:"outcome,omitempty"`
 	Found   bool    `json:"found"`
 	Seconds float64 `json:"seconds"`
-	// Then lists the IDs of follow-up cases. It is nil until they are determined.
+	// Then lists the IDs of follow-up cases. It is nil until the follow-up cases are determined.
 	Then []string `json:"then,omitzero"`
 	// Error is the reason why the case could not be judged. It is empty for a judged case.
 	Error string `json:"error,omitempty"`
@@ -49,8 +49,8 @@ type Book[F Finding] struct {
 	dir   string
 	file  *os.File
 	began time.Time
-	// last is the time at which the last case was completed. changed lists the inputs that have
-	// changed since then.
+	// last is the time at which earlier runs completed their last case. changed lists the inputs
+	// that have changed since then.
 	last    time.Time
 	changed []string
 	// part is this process's subset of the cases.

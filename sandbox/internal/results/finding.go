@@ -42,7 +42,7 @@ type Finding interface {
 // Evidence is embedded in all findings. It records the run and everything needed for a replay.
 type Evidence struct {
 	// Command is the operator's command line. Directory is the working directory of the run; the
-	// finding's paths are relative to it.
+	// finding's paths are relative to this directory.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
 	// Flags holds the values of the flags that determined that the run counts as a finding.
@@ -53,8 +53,8 @@ type Evidence struct {
 	Tries    int `json:"tries"`
 	// Second describes the result of a replay that did not reproduce the finding.
 	Second string `json:"second,omitempty"`
-	// Like is the case ID of a confirmed finding that probably has the same cause. A finding with
-	// Like is not replayed.
+	// Like is the case ID of a confirmed finding that probably has the same cause. If this field is
+	// set, the finding is not replayed.
 	Like string `json:"like,omitempty"`
 	// Timeline lists the events of the run. Output lists the operator's last lines of output.
 	Timeline []Moment `json:"timeline,omitempty"`
@@ -67,7 +67,7 @@ type Evidence struct {
 func (e *Evidence) evidence() *Evidence { return e }
 
 // Flags holds the values of command-line flags that determine which runs count as findings. A
-// replay uses the same values by default. Zero values are unknown.
+// replay uses the same values by default. A zero value means that the value is not known.
 type Flags struct {
 	Quiet     metav1.Duration `json:"quiet,omitzero"`
 	Settle    metav1.Duration `json:"settle,omitzero"`
@@ -94,7 +94,7 @@ type Moment struct {
 	Text string `json:"text"`
 }
 
-// Values of Lane, one for each actor in a run.
+// Values of Moment.Lane, one for each actor in a run. Kit is the sandbox itself.
 const (
 	Kit      = "kit"
 	Operator = "operator"
@@ -151,8 +151,8 @@ func save(dir string, f Finding) error {
 }
 
 // Place returns the command line for a replay: `other` if it is not empty, and the recorded command
-// line otherwise. The program and the files must exist at the same paths, relative to the current
-// working directory.
+// line otherwise. It returns an error if a file in `files`, or a recorded program that is given by
+// a path, does not exist. Relative paths are resolved in the current working directory.
 func (e *Evidence) Place(other, files []string) (command []string, err error) {
 	if command = other; len(command) == 0 {
 		command = e.Command

@@ -50,8 +50,8 @@ func Lock(dir string) (unlock func(), _ error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// own returns an error if other users could write to a directory, because they could then replace
-// the programs that are run in it.
+// own returns an error if other users could write to a directory, because such users could replace
+// the programs that are run in the directory.
 func own(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

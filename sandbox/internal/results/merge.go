@@ -15,8 +15,9 @@ import (
 // plannedFile is the name of the file that lists a directory's planned cases.
 const plannedFile = "planned.json"
 
-// part is the subset of the cases assigned to a directory by --shard: part Number of Parts, counted
-// from 1, or 0 of 0 for all cases. IDs lists the cases.
+// part is the subset of the cases assigned to a directory by --shard. Number is the number of the
+// part, counted from 1, and Parts is the number of parts; both are 0 for all cases. IDs lists the
+// IDs of the planned cases.
 type part struct {
 	Number int      `json:"part,omitempty"`
 	Parts  int      `json:"parts,omitempty"`
@@ -46,8 +47,8 @@ func (b *Book[F]) keepPart() error {
 	return os.WriteFile(filepath.Join(b.dir, plannedFile), text, 0o600)
 }
 
-// readPart reads plannedFile. The part is empty if the run was interrupted before its cases were
-// planned.
+// readPart reads the part stored in a directory. It returns an empty part if the run was
+// interrupted before its cases were planned.
 func readPart(dir string) (p part, err error) {
 	file := filepath.Join(dir, plannedFile)
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -77,7 +78,8 @@ func InPart(name string, number, of int) bool {
 // parts holds the parts of the directories to merge.
 type parts []part
 
-// left returns the number of planned cases that are missing in `played`.
+// left returns the number of planned cases that are missing in `played`, the set of completed case
+// IDs.
 func (all parts) left(played map[string]bool) int {
 	left := map[string]bool{}
 	for _, p := range all {

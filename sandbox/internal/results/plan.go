@@ -28,7 +28,7 @@ type Plan struct {
 	Progress io.Writer
 }
 
-// Chooses reports whether Only is empty or selects a case.
+// Chooses reports whether the list Only is empty or selects a case.
 func (p *Plan) Chooses(name, id string) bool {
 	return len(p.Only) == 0 || slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(name, part) || id == part })
 }

@@ -17,7 +17,8 @@ import (
 // mostMoments is the maximum number of timeline entries in the terminal report.
 const mostMoments = 16
 
-// Text writes a result's terminal report.
+// Text writes a result's report for the terminal. `dir` is the results directory of the findings,
+// unless they were read from another directory.
 func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	t.findings(w, r, dir)
 	fmt.Fprintf(w, "\n%s; %d not played. Found: %d.\n", t.Outcomes(r), r.Left, r.Confirmed())
@@ -27,7 +28,7 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	t.means(w, r)
 }
 
-// TextOf writes a single finding's terminal report.
+// TextOf writes the report for the terminal for a single finding.
 func (t *Tool[F]) TextOf(w io.Writer, f F, dir string) {
 	t.findings(w, &Result[F]{Findings: []F{f}}, dir)
 }
@@ -97,7 +98,7 @@ func NewPage(what string) *template.Template {
 	return template.Must(template.Must(t.Parse(page)).New("what").Parse(what))
 }
 
-// HTML writes a result as a single page without external resources.
+// HTML writes a result to a file, as a single HTML page without external resources.
 func (t *Tool[F]) HTML(file string, r *Result[F]) error {
 	confirmed, once := r.Groups()
 	out, err := os.Create(filepath.Clean(file))

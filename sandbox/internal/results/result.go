@@ -21,8 +21,8 @@ type Result[F Finding] struct {
 	Planned, Left int
 	Missing       []string
 	Took          time.Duration
-	// Scope describes the objects and fields by which cases were judged. It is nil if they are
-	// unknown.
+	// Scope describes the objects and fields by which cases were judged. It is nil if the run ended
+	// before these were known.
 	Scope *Scope
 	// Learnt summarizes the baseline runs in a line.
 	Learnt string

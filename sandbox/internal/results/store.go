@@ -45,7 +45,7 @@ func (s store[F]) read(dir string) (*Result[F], error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		var p Played
-		// A killed process may have left an incomplete last line.
+		// Skip an incomplete last line, which a killed process may have left.
 		if json.Unmarshal([]byte(line), &p) == nil {
 			r.note(p)
 		}

@@ -21,7 +21,7 @@ type Section struct {
 	Lines []string `json:"lines"`
 }
 
-// Effect describes a case outcome in reports.
+// Effect is an outcome of cases, with the phrase that describes these cases in reports.
 type Effect struct{ Outcome, Says string }
 
 // summary describes how much a result proves.
@@ -32,7 +32,7 @@ type summary[F Finding] struct {
 }
 
 // sections returns the summary's paragraphs: the completed cases with their outcomes, and the
-// objects and fields by which they were judged.
+// objects and fields by which the cases were judged.
 func (s summary[F]) sections() []Section {
 	sections := []Section{{"Played", s.playedLines()}}
 	if lines := s.unjudgedLines(); len(lines) > 0 {

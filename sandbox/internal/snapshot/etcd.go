@@ -14,14 +14,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcd's default transaction limits: 128 operations, and 1.5 MiB including overhead. A single
-// object can be almost that large.
+// Limits of a transaction. By default, etcd allows 128 operations, and 1.5 MiB including overhead.
+// An object larger than mostBytes is written in its own transaction.
 const (
 	mostWrites = 128
 	mostBytes  = 1 << 20
 )
 
-// page is the maximum number of objects in a single read.
+// page is the maximum number of objects in a single read from etcd.
 const page = 5000
 
 // attempts is the maximum number of attempts to restore a snapshot while other clients write.
@@ -63,8 +63,8 @@ func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, rev
 	}
 }
 
-// Restore writes and deletes objects until they equal the snapshot, and returns the number of
-// changes. It returns an error if other clients keep writing.
+// Restore writes and deletes objects in etcd until all objects equal the snapshot, and returns the
+// number of writes and deletions. It returns an error if other clients keep writing.
 func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, error) {
 	total := 0
 	var left []Change
@@ -112,12 +112,12 @@ func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	return nil
 }
 
-// heartbeats lists the key prefixes of objects that are written even in a quiet cluster. Objects
-// with the last prefix belong to the API server itself.
+// heartbeats lists the key prefixes of objects that are written even in a quiet cluster. Below the
+// last prefix, API servers register their own addresses.
 var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peerserverleases/"}
 
-// Quiet waits until no object other than Leases and Events has been written for the given time,
-// "while". If the context is done first, the error names the last write.
+// Quiet waits until no object other than Leases and Events has been written for the time `while`.
+// If the context is done first, the error names the last write.
 func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) error {
 	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix())
 	rest := time.NewTimer(while)
@@ -153,8 +153,8 @@ func beats(key string) bool {
 	return slices.ContainsFunc(heartbeats, func(beat string) bool { return strings.HasPrefix(key, beat) })
 }
 
-// write returns the name of the object that an etcd event is about, or "" if the write is a
-// heartbeat.
+// write describes the write that an etcd event reports, such as "the deletion of pods/a/b". It
+// returns "" if the write is a heartbeat.
 func write(event *clientv3.Event) string {
 	key := string(event.Kv.Key)
 	if beats(key) {

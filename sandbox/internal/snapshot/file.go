@@ -18,8 +18,8 @@ import (
 // magic is the beginning of an uncompressed snapshot.
 const magic = "tidekeeper-sandbox-snapshot-1"
 
-// Save writes the snapshot to a file that only this user can read, because it contains Secrets. An
-// existing file is replaced only once the new file is complete.
+// Save writes the snapshot to a file that only the current user can read, because it contains
+// Secrets. An existing file is replaced only once the new file is complete.
 func (s *Snapshot) Save(path string) (err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		if _, err := Load(path); err != nil {

@@ -28,10 +28,10 @@ const prefix = "/registry/"
 type Snapshot struct {
 	// Kubernetes is the version of the control plane, such as v1.36.3.
 	Kubernetes string
-	// Revision is the etcd revision.
+	// Revision is the etcd revision at which the objects were read.
 	Revision int64
 	Taken    time.Time
-	// Objects maps the etcd key of each object to its stored bytes.
+	// Objects maps the etcd key of each object to the object's bytes as stored in etcd.
 	Objects map[string][]byte
 }
 

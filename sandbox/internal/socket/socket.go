@@ -20,9 +20,9 @@ const mode = 0o600
 
 // Listen listens on a Unix socket with mode 0600. Closing the listener removes the socket.
 //
-// The socket file has this mode from its creation, because Linux takes it from the socket. Setting
-// the umask would have the same effect, but the umask applies to the entire process, which may
-// create other files at the same time.
+// The socket file has this mode from its creation, because Linux copies the mode of the socket to
+// the file. Setting the umask would have the same effect, but the umask applies to the entire
+// process, which may create other files at the same time.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error

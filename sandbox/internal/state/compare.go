@@ -41,7 +41,8 @@ func Lines(differences []Difference) []string {
 	return all
 }
 
-// Shown shortens a long value for reports.
+// Shown formats a value for reports. It truncates a long value, and returns "missing" for an empty
+// value.
 func Shown(value string) string {
 	const longest = 120
 	switch {
@@ -53,7 +54,7 @@ func Shown(value string) string {
 	return value
 }
 
-// Rules exclude differences from comparisons. Each function may be nil.
+// Rules exclude differences from comparisons. A nil function excludes nothing.
 type Rules struct {
 	// Ignore reports whether to ignore the field at the given path of an object.
 	Ignore func(object, path string) bool
@@ -85,7 +86,8 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 		mayBeMore := len(g) > len(w) && rules.MayBeMore != nil && rules.MayBeMore(key)
 		switch {
 		case mayBeMore || masked.number && len(w)*len(g) > 0:
-			// The number of objects may differ here; only their fields are compared below.
+			// The objects under this key may differ in number; only their fields are compared
+			// below.
 		case len(w) == 0 && len(g) == 1:
 			all = append(all, Difference{Object: key, Text: "it is there, and should not be"})
 		case len(w) == 0:
@@ -102,7 +104,7 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	return all
 }
 
-// leave returns copies of a group of objects without the fields for whose paths out returns true.
+// leave returns copies of a group of objects without the fields whose paths `out` accepts.
 func leave(group []Fields, out func(path string) bool) []Fields {
 	left := make([]Fields, 0, len(group))
 	for _, f := range group {
@@ -165,7 +167,7 @@ func pathsOf(group []Fields) map[string]bool {
 }
 
 // onlyIn returns the list item that contains the field at path, if the item has several fields and
-// only the first object has it. It returns "" otherwise.
+// occurs in `one`, but not in `other`. Both are sets of paths. It returns "" otherwise.
 func onlyIn(one, other map[string]bool, path string) string {
 	for i, c := range path {
 		if c != ']' {

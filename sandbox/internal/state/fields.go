@@ -51,16 +51,16 @@ func ResourceOf(key string) string {
 	return resource
 }
 
-// Flatten returns the leaf fields of an object, except for the paths that skip accepts. The names
-// of list items are removed from the paths that are passed to skip.
+// Flatten returns the leaf fields of an object, except for the fields at or below a path that
+// `skip` accepts. In the paths passed to `skip`, the name of each list item is replaced with [].
 func Flatten(object map[string]any, skip func(path string) bool) Fields {
 	f := Fields{}
 	f.add("", object, skip)
 	return f
 }
 
-// add adds the leaf fields of a value. If list items have a usual key field, this field identifies
-// them, so that the order of the list does not matter.
+// add adds the leaf fields of a value. A list item with a common key field, such as name, is
+// identified by that field instead of its position, so that the order of the list does not matter.
 func (f Fields) add(path string, value any, skip func(string) bool) {
 	if skip(AnyIndex(path)) {
 		return

@@ -21,7 +21,7 @@ type Masked struct {
 	Object string `json:"object"`
 	Path   string `json:"path,omitempty"`
 	Number bool   `json:"number,omitempty"`
-	// Seen lists some of the values that the field has had.
+	// Seen lists some of the values that the field has had in different runs.
 	Seen []string `json:"seen,omitempty"`
 	// Why explains why the field is not compared.
 	Why string `json:"why"`
@@ -119,7 +119,8 @@ func (m *Mask) Hides(object, path string) bool {
 	return of.whole || of.hides(path)
 }
 
-// masks holds the masked paths of an object.
+// masks is the part of a mask that applies to an object: the entire object, the number of objects,
+// or some paths.
 type masks struct {
 	whole, number bool
 	paths         []string
@@ -178,11 +179,12 @@ func Within(masked, path string) bool {
 
 var numbered = regexp.MustCompile(`#\d+\]`)
 
-// exact removes the numbers of list items that have no key field, or the same key as an earlier
-// item.
+// exact removes the numbers of list items from a path. A list item has a number if it has no key
+// field, or the same key as an earlier item.
 func exact(path string) string { return numbered.ReplaceAllString(path, "]") }
 
-// anyItem removes the name of a list item from a path, if the item is in the given list.
+// anyItem replaces the name of a list item in a path with [], if the item is in the list at the
+// path `list`.
 func anyItem(path, list string) string {
 	rest, is := strings.CutPrefix(path, list+"[")
 	if !is {
@@ -192,8 +194,8 @@ func anyItem(path, list string) string {
 	return list + "[]" + rest
 }
 
-// namedOtherwise returns, by object, the lists in which both states have items that the other state
-// lacks. The items of such lists get new names in each run.
+// namedOtherwise returns the paths of lists, by the key of their object, in which both states have
+// items that the other state lacks. The items of such lists get new names in each run.
 func namedOtherwise(differences []Difference) map[string][]string {
 	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, object, list string) {

@@ -110,8 +110,8 @@ func (f Fields) Differ(other Fields) []string {
 	return pair{f, other}.differ(func(_, _, _ string) bool { return false })
 }
 
-// Values returns the values at a path in a group of objects. If they differ, each value has its
-// frequency: "leader ×2 follower ×1".
+// Values returns the values at a path in a group of objects. If the values differ, it returns each
+// value with its frequency, such as "leader ×2 | follower ×1".
 func Values(group []Fields, path string) string {
 	counts := map[string]int{}
 	for _, f := range group {

@@ -32,8 +32,8 @@ import (
 const lookAgain = 5 * time.Second
 
 const (
-	// wantedFrom is the annotation with which the controller manager requests a volume from the
-	// provisioner that it names.
+	// wantedFrom is the annotation of a claim that names its provisioner. The controller manager
+	// sets it to request a volume.
 	wantedFrom = "volume.kubernetes.io/storage-provisioner"
 	// provisionedBy is the annotation that names a volume's provisioner, which must also delete the
 	// volume.
@@ -74,8 +74,8 @@ func Run(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// handler returns an event handler that calls see for each existing object, after each change, and
-// periodically.
+// handler returns an event handler that calls the function "see" for each existing object, after
+// each change of an object, and periodically.
 func handler(see func(any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
 }
@@ -97,8 +97,8 @@ func (p *provisioner) seeVolume(ctx context.Context, volume *corev1.PersistentVo
 	}
 }
 
-// failed records an error as an Event. It ignores conflicts, because the changed object will be
-// processed again.
+// failed records an error as a warning Event. It ignores a conflict, because the changed object
+// will be processed again, and an object that no longer exists.
 func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return
@@ -116,7 +116,8 @@ func (p *provisioner) behaviorOf(object metav1.Object, className string) (behavi
 	return behaviorOf(object, nil)
 }
 
-// provide creates the volume for a claim. The controller manager then binds the claim to it.
+// provide creates the volume for a claim. The controller manager then binds the claim to the
+// volume.
 func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	b, err := p.behaviorOf(claim, *claim.Spec.StorageClassName)
 	if err != nil || b == hang {

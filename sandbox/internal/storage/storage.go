@@ -32,16 +32,18 @@ const BehaviorAnnotation = "sandbox.tidekeeper.dev/volume"
 type behavior string
 
 const (
-	// provide means that requests succeed immediately.
+	// provide means that volumes are created, resized and deleted immediately.
 	provide behavior = ""
-	// hang means that nothing happens until the annotation is removed.
+	// hang means that requests to create, resize or delete a volume stay pending until the
+	// annotation is removed.
 	hang behavior = "hang"
-	// refuse means that requests fail until the annotation is removed.
+	// refuse means that requests to create, resize or delete a volume fail until the annotation is
+	// removed.
 	refuse behavior = "refuse"
 )
 
-// behaviorOf returns the behavior from an object's annotation or, if it has none, from its
-// StorageClass.
+// behaviorOf returns the behavior from the annotation of an object or, if the object has no such
+// annotation, of its StorageClass.
 func behaviorOf(object, class metav1.Object) (behavior, error) {
 	value, found := object.GetAnnotations()[BehaviorAnnotation]
 	if !found && class != nil {

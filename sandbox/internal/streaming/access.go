@@ -16,8 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AskHeader on a CONNECT request makes the kubelet authorize each request in the tunnel by its
-// token. Tunnels without it come from the API server, which has already authorized their requests.
+// AskHeader on a CONNECT request makes the kubelet authorize each request in the tunnel by the
+// bearer token of the request. Tunnels without this header come from the API server, which has
+// already authorized their requests.
 const AskHeader = "Sandbox-Ask-For-Rights"
 
 // tunnelKey is the context key of the tunnel that a request came through.
@@ -39,8 +40,8 @@ func hostOf(ctx context.Context) string {
 	return ""
 }
 
-// guarded authorizes requests of programs. They may only read resource metrics of nodes, and only
-// if RBAC allows it.
+// guarded authorizes the requests of programs, which come through a tunnel opened with AskHeader.
+// Programs may only read resource metrics of nodes, and only if RBAC allows it.
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t, ok := r.Context().Value(tunnelKey{}).(*tunnel); ok && t.ask {
@@ -54,7 +55,7 @@ func (s *server) guarded(next http.Handler) http.Handler {
 }
 
 // mayRead returns an error and its HTTP status code unless the user of the request's token has the
-// permission that a kubelet requires.
+// permission that a kubelet requires: get nodes/metrics.
 func (s *server) mayRead(r *http.Request, host string) (int, error) {
 	if r.URL.Path != resourceMetricsPath {
 		return http.StatusForbidden, fmt.Errorf("programs may only ask kubelets for %s", resourceMetricsPath)

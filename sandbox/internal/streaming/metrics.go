@@ -39,7 +39,7 @@ var (
 // meters holds the meters of all nodes whose metrics have been read.
 type meters struct {
 	mu sync.Mutex
-	// byNode maps node names to meters; names maps addresses to node names.
+	// byNode maps node names to meters. names maps the addresses of nodes to node names.
 	byNode map[string]*meter
 	names  map[string]string
 }
@@ -114,7 +114,7 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 		pod := &list.Items[i]
 		used, err := usageOf(pod)
 		if err != nil {
-			// If a pod's usage is invalid, still report the usage of the other pods.
+			// If a usage annotation of a pod is invalid, still report the usage of the other pods.
 			answer.failed = true
 			fmt.Fprintln(os.Stderr, "error:", err)
 			continue
@@ -145,7 +145,7 @@ type readings struct {
 	node       counter
 	containers map[containerKey]counter
 	pods       []podReadings
-	// failed is set if a pod's usage is unknown.
+	// failed is set if a pod's usage is unknown, because an annotation of the pod is invalid.
 	failed bool
 }
 

@@ -18,10 +18,10 @@ import (
 
 // Programs describes how to find programs of this machine that run as pods.
 type Programs struct {
-	// Annotation is the key of the annotation that marks these pods.
+	// Annotation is the key of the annotation that marks the pods of such programs.
 	Annotation string
-	// Socket is the path of the socket that leads to a program in its own network namespace. It
-	// exists only while such a program runs, and accepts HTTP CONNECT.
+	// Socket is the path of the Unix socket that leads to a program in its own network namespace.
+	// The socket exists only while such a program runs, and accepts HTTP CONNECT.
 	Socket string
 }
 

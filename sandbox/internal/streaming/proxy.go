@@ -19,7 +19,7 @@ import (
 )
 
 // Proxy is an HTTP proxy that connects a program to the simulated kubelets, because the addresses
-// of their nodes do not exist on this machine. It forwards all other requests.
+// of their nodes do not exist on this machine. It connects requests for other addresses directly.
 type Proxy struct {
 	// URL is the address of the proxy. It contains a password, which is required because other
 	// local users can connect, too.
@@ -43,7 +43,7 @@ func NewProxy(ctx context.Context, socket string) (*Proxy, error) {
 // Close stops the proxy.
 func (p *Proxy) Close() error { return p.server.Close() }
 
-// ServeHTTP opens a tunnel.
+// ServeHTTP opens a tunnel to the address in a CONNECT request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.URL.User.String()))
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Proxy-Authorization")), []byte(want)) == 0 {
@@ -59,7 +59,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	realnode.Tunnel(w, &tunnel{Conn: other, buffered: buffered}, err)
 }
 
-// dial connects to a kubelet or to any other address.
+// dial connects to a kubelet through the kubelets' socket, or to any other address directly.
 func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufio.Reader, error) {
 	if port != kubeletPort {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -81,7 +81,8 @@ func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufi
 	return connection, buffered, nil
 }
 
-// requestTunnel requests a tunnel from the kubelets' socket in which each request is authorized.
+// requestTunnel requests a tunnel to a kubelet from the kubelets' socket. The kubelet authorizes
+// each request in the tunnel.
 func requestTunnel(connection net.Conn, buffered *bufio.Reader, address string) error {
 	if _, err := fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s: yes\r\n\r\n", address, address, AskHeader); err != nil {
 		return err

@@ -35,14 +35,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// Annotations of a pod.
+// Annotations of a pod, which determine how its simulated kubelet responds.
 const (
-	// LogsAnnotation contains the log of each of the pod's containers.
+	// LogsAnnotation contains the text that every container of the pod has as its log.
 	LogsAnnotation = "sandbox.tidekeeper.dev/logs"
-	// ExecOutputAnnotation contains the output of commands in the pod.
+	// ExecOutputAnnotation contains the output of every command executed in the pod.
 	ExecOutputAnnotation = "sandbox.tidekeeper.dev/exec-output"
-	// ExecExitCodeAnnotation contains the exit code of commands in the pod, 0 by default. With the
-	// value ExecHangs, commands do not exit.
+	// ExecExitCodeAnnotation contains the exit code of every command executed in the pod, 0 by
+	// default. With the value ExecHangs, commands do not exit.
 	ExecExitCodeAnnotation = "sandbox.tidekeeper.dev/exec-exit-code"
 )
 
@@ -124,8 +124,8 @@ func (s *server) handler() http.Handler {
 	return mux
 }
 
-// pod returns the pod that a request names. If the pod does not exist, or a running container is
-// required and its container does not run, it responds with an error.
+// pod returns the pod that a request names. It responds with an error if the pod does not exist, or
+// if `running` is set and the container that the request names does not run.
 func (s *server) pod(w http.ResponseWriter, r *http.Request, running bool) (*corev1.Pod, bool) {
 	pod, err := s.client.CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"), metav1.GetOptions{})
 	switch {

@@ -48,7 +48,7 @@ func connect(tunnels *queue, realNodes []string, programs *programs) http.Handle
 	})
 }
 
-// passOn opens a tunnel through another Unix socket, whose server connects to the address.
+// passOn opens a tunnel through another Unix socket, whose server connects to the given address.
 func passOn(w http.ResponseWriter, r *http.Request, socket, address string) {
 	node, err := (&net.Dialer{}).DialContext(r.Context(), "unix", socket)
 	if err == nil {
@@ -93,7 +93,7 @@ type tunnel struct {
 	ask  bool
 }
 
-// Read reads buffered data first.
+// Read reads from the tunnel, beginning with the bytes that are already buffered.
 func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
 
 // queue is a net.Listener that returns tunnels that have already been established.
@@ -124,5 +124,5 @@ func (q *queue) Accept() (net.Conn, error) {
 // Close does nothing, because the queue ends when its context is done.
 func (q *queue) Close() error { return nil }
 
-// Addr returns the address of the socket.
+// Addr returns the address of the kubelets' Unix socket.
 func (q *queue) Addr() net.Addr { return q.address }

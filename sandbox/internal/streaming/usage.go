@@ -12,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotations on a pod with the total usage of its containers.
+// Annotations on a pod with the total resource usage of its containers.
 const (
-	// CPUUsageAnnotation contains a quantity such as 250m.
+	// CPUUsageAnnotation contains the CPU usage of all containers of the pod as a quantity, such as
+	// 250m.
 	CPUUsageAnnotation = "sandbox.tidekeeper.dev/cpu-usage"
-	// MemoryUsageAnnotation contains a quantity such as 100Mi.
+	// MemoryUsageAnnotation contains the memory usage of all containers of the pod as a quantity,
+	// such as 100Mi.
 	MemoryUsageAnnotation = "sandbox.tidekeeper.dev/memory-usage"
 )
 
@@ -100,14 +102,15 @@ func requests(pod *corev1.Pod, container string) corev1.ResourceList {
 	return nil
 }
 
-// meter accumulates the CPU time of a node and its containers between readings.
+// meter accumulates the CPU time of a node and of its containers from one read of the metrics to
+// the next.
 type meter struct {
 	at         time.Time
 	node       float64
 	containers map[containerKey]counter
 }
 
-// containerKey identifies a run of a container, from a start to the next.
+// containerKey identifies a run of a container, from a start of the container to its next start.
 type containerKey struct {
 	pod     types.UID
 	name    string
@@ -120,9 +123,9 @@ type counter struct {
 	seconds float64
 }
 
-// read adds the CPU time since the last reading, or since the start of a container that it has not
-// read before. It assumes that the usage was always the current usage. It drops containers that no
-// longer run.
+// read adds the CPU time since the last call of read or, for a container that is new, since the
+// start of the container. It assumes that the usage has not changed during this time. It drops
+// containers that no longer run.
 func (m *meter) read(now, started time.Time, running map[containerKey]containerUsage) (node counter, containers map[containerKey]counter) {
 	node.usage = containerUsage{started: started, usage: usage{ownCPU, ownMemory}}
 	if m.at.IsZero() {

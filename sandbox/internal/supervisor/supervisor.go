@@ -53,9 +53,11 @@ type Spec struct {
 	Args []string
 	// Log is the file to which standard output and standard error are appended.
 	Log string
-	// Port is the port on which the process listens, if any.
+	// Port is the port on which the process listens, or 0 if there is none. It is only reported in
+	// [Status].
 	Port int
-	// StopTimeout is the maximum time for the process to exit after SIGTERM.
+	// StopTimeout is the maximum time for the process to exit after SIGTERM. The process is then
+	// killed.
 	StopTimeout time.Duration
 }
 
@@ -66,7 +68,7 @@ type Status struct {
 	// PID is the process ID, or 0 if the process is not running.
 	PID  int `json:"pid,omitempty"`
 	Port int `json:"port,omitempty"`
-	// Restarts is the number of restarts.
+	// Restarts counts how often [Supervisor.Restart] has restarted the process.
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
@@ -136,8 +138,8 @@ func (s *Supervisor) launch(p *process) error {
 		Args:   append([]string{cmp.Or(p.spec.Program, p.spec.Name)}, p.spec.Args...),
 		Stdout: log,
 		Stderr: log,
-		// Put children into their own process groups: Ctrl-C in the terminal must reach only the
-		// supervisor, which stops them in order.
+		// Put child processes into their own process groups: Ctrl-C in the terminal must reach only
+		// the supervisor, which then stops the child processes in order.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Cloneflags: p.spec.Namespaces},
 	}
 	// Child processes are killed when the supervisor exits, even if the supervisor is killed.
@@ -235,7 +237,7 @@ func (s *Supervisor) Resume(name string) error {
 }
 
 // signal sends a signal to a process that is in any of the wanted states, and sets the process's
-// next state.
+// state to `next`. The returned channel is closed when the process has exited.
 func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted ...State) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,9 +277,9 @@ func (s *Supervisor) Restart(name string) error {
 	return nil
 }
 
-// Stop terminates all processes and waits until they have exited. The processes named in first are
-// terminated concurrently; the others follow in the reverse order of their starts. A process that
-// does not exit in time is killed.
+// Stop terminates all processes and waits until they have exited. The processes named in `first`
+// are terminated first, concurrently. The others follow one by one, in the reverse order of their
+// starts. A process that does not exit in time is killed.
 func (s *Supervisor) Stop(first ...string) {
 	s.launching.Lock()
 	s.stopped = true

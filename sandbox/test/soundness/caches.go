@@ -3,7 +3,7 @@
 
 package soundness
 
-// caches lists the pairs whose mistakes are about delayed and missing watch events.
+// caches lists the pairs whose bugs are about delayed and missing watch events.
 var caches = []Pair{
 	{
 		Name: "no-expectations", Mistake: "makes again what it has made, as long as its cache does not show it",

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package soundness measures the reliability of explore's and fuzz's verdicts with pairs of small
-// operators. One operator of each pair makes a known mistake; the other operator, its twin, behaves
-// the same without the mistake. The mistake must be found with the expected symptom, and the twin
-// must survive the same faults without a finding.
+// operators. One operator of each pair has a known bug; the other operator, its twin, behaves the
+// same without the bug. The bug must be found with the expected symptom, and the twin must survive
+// the same faults without a finding.
 //
 //	soundness.go  pairs, and how they are run and judged
 //	table.go      the table of results

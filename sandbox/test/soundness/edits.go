@@ -3,7 +3,7 @@
 
 package soundness
 
-// edits lists the pairs whose mistakes are about user edits of a spec, for which fuzz searches.
+// edits lists the pairs whose bugs are about user edits of a spec, for which fuzz searches.
 var edits = []Pair{
 	{
 		Name: "empty-list", Mistake: "takes it that a list has an item",

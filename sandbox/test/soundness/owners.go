@@ -5,7 +5,7 @@ package soundness
 
 import "strings"
 
-// belongings lists the pairs whose mistakes are about ownership and deletions.
+// belongings lists the pairs whose bugs are about ownership and deletions.
 var belongings = []Pair{
 	{
 		Name: "finalizer-memory", Mistake: "takes its finalizer only from what the process itself gave it to",

@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// Pair describes a mistake and the faults or edits that reveal it. Two operators belong to it: one
-// makes the mistake, and its twin does not.
+// Pair describes a bug of an operator, and the faults or edits that reveal the bug. Two operators
+// belong to each pair: an operator with the bug, and its twin without the bug.
 type Pair struct {
 	// Name selects the pair's operators; Mistake describes the incorrect behavior.
 	Name, Mistake string
-	// Oracle must be part of the finding's headline; Says must be part of the finding's
-	// description.
+	// Oracle is a text that the headline of the finding must contain, such as the kind of check
+	// that failed. Says is a text that the description of the finding must contain.
 	Oracle, Says string
 	// Steps contains the workload's steps for explore in YAML, possibly followed by other fields of
 	// the workload. If Steps is empty, fuzz makes the edits that Edits names. Faults lists parts of
@@ -38,7 +38,7 @@ type Pair struct {
 	// Flags lists additional flags of explore or fuzz; Env lists environment variables of the
 	// operator.
 	Flags, Env []string
-	// Undisturbed is set if the mistake shows even in a run without faults, so that no fault has to
+	// Undisturbed is set if the bug shows even in a run without faults, so that no fault has to
 	// take effect.
 	Undisturbed bool
 }
@@ -69,16 +69,17 @@ func Program(path string) func(context.Context, []string, io.Writer, io.Writer) 
 
 // Outcome is the result of running one operator of a pair.
 type Outcome struct {
-	// Found lists the headlines of all findings; As is the headline of the finding that matches the
-	// mistake.
+	// Found lists the headlines of all findings. As is the headline of the finding that matches the
+	// pair's bug, or empty if there is none.
 	Found []string
 	As    string
-	// Played counts the faults or edits that were tried; Reached counts the ones that took effect.
+	// Played counts the faults or edits that were tried. Reached counts how many of these took
+	// effect.
 	Played, Reached int
 	Took            time.Duration
 	// Report is the progress output of explore or fuzz, followed by its report.
 	Report string
-	// Err explains why there is no verdict.
+	// Err is the reason why there is no verdict, or nil.
 	Err error
 }
 
@@ -88,7 +89,7 @@ type Result struct {
 	Wrong, Right Outcome
 }
 
-// OK reports whether the mistake was found and its twin had no findings. Unless the pair is
+// OK reports whether the bug was found and the twin had no findings. Unless the pair is
 // Undisturbed, at least one fault must have taken effect on the twin.
 func (r *Result) OK() bool {
 	return r.Wrong.As != "" && r.Right.Err == nil && len(r.Right.Found) == 0 && (r.Right.Reached > 0 || r.Undisturbed)
@@ -110,7 +111,8 @@ func (p *Player) Play(ctx context.Context, pair Pair) Result {
 //go:embed things.yaml
 var definition string
 
-// play runs one operator of a pair, the "mistake" or the "right" one.
+// play runs one operator of a pair: the operator with the bug if "which" is "mistake", or its twin
+// if "which" is "right".
 func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()
@@ -148,8 +150,8 @@ func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) 
 	return o
 }
 
-// search reads the progress output of explore or fuzz. It calls found as soon as a finding matches
-// the mistake, because the remaining faults are then not needed.
+// search reads the progress output of explore or fuzz. It calls the function "found" as soon as a
+// finding matches the pair's bug, because the remaining faults are then not needed.
 type search struct {
 	pair  Pair
 	found func()
@@ -170,7 +172,7 @@ func (s *search) Write(text []byte) (int, error) {
 }
 
 // names reports whether a finding with the given title and complete description matches the pair's
-// mistake.
+// bug.
 func (p *Pair) names(title, whole string) bool {
 	return strings.Contains(title, p.Oracle) && strings.Contains(whole, p.Says)
 }
@@ -217,7 +219,8 @@ var (
 	reached  = regexp.MustCompile(`of which (\d+) (?:was|were) reached`)
 )
 
-// number returns the number that expression matches in the report, or 0 if there is no match.
+// number returns the number that the regular expression matches in the report, or 0 if there is no
+// match.
 func number(expression *regexp.Regexp, report string) int {
 	n := 0
 	if found := expression.FindStringSubmatch(report); found != nil {

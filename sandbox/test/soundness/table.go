@@ -27,8 +27,8 @@ func Table(out io.Writer, results []Result) {
 	}
 }
 
-// Line returns a pair's table row. Its faults column has two numbers: the faults that had taken
-// effect on the mistaken operator when the mistake was found, and the faults that took effect on
+// Line returns a pair's table row. The faults column has two numbers: the faults that had taken
+// effect on the operator with the bug when the bug was found, and the faults that took effect on
 // its twin.
 func (r *Result) Line() string {
 	cells := []string{"`" + r.Name + "`", r.Mistake, r.found(), fmt.Sprintf("%d, %d", r.Wrong.Reached, r.Right.Reached), r.alarms()}
@@ -46,8 +46,8 @@ func (r *Result) Short() string {
 	return fmt.Sprintf("%s: found as: %s; alarms of the twin: %s", r.Name, r.found(), r.alarms())
 }
 
-// found returns the oracle (the kind of check) that found the mistake, or the reason why the
-// mistake was not found.
+// found returns the oracle (the kind of check) that found the bug, or the reason why the bug was
+// not found.
 func (r *Result) found() string {
 	switch {
 	case r.Wrong.As != "":
@@ -74,8 +74,8 @@ func (r *Result) alarms() string {
 	return "none"
 }
 
-// Sum writes the summary line below the table. It returns true if all mistakes were found and no
-// twin had a finding.
+// Sum writes the summary line below the table. It returns true if all bugs were found and no twin
+// had a finding.
 func Sum(out io.Writer, results []Result) bool {
 	found, alarms, unjudged, fine := 0, 0, 0, true
 	for i := range results {

@@ -37,8 +37,9 @@ type podOnNode struct {
 	profile *Profile
 }
 
-// Load is the load of a node. It exists as long as the node has pods or the load is in use. It may
-// exist before the node is known, because pods may become known first.
+// Load is the load of a node: its pods and the sum of their requests. It exists as long as the node
+// has pods or the load is in use. It may exist before the node is known, because pods may become
+// known before their node.
 type Load struct {
 	node string
 	// requested is the sum of the requests of the node's pods.

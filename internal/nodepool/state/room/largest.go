@@ -21,7 +21,7 @@ import (
 type largest map[corev1.ResourceName]*nodeHeap
 
 // update moves a node to its new position in each heap after the node's free resources have
-// changed. before lists the previous free amounts.
+// changed. before lists the previous free amounts, and usable is true if the node accepts new pods.
 func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 	for _, a := range before {
 		if h := (*l)[a.Resource]; h != nil && (!usable || resources.ValueOf(n.left, a.Resource) == 0) {

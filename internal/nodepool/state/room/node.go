@@ -9,8 +9,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Node holds the resource amounts of a node that determine its room for new pods. A zero value with
-// a name and an object has no room.
+// Node holds the resource amounts of a node that determine how many new pods fit on the node. A
+// zero value with a name and an object has no free resources.
 type Node struct {
 	Name string
 	// Object is the Kubernetes node, whose taints and conditions determine whether it accepts new

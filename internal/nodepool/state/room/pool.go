@@ -49,7 +49,7 @@ func (p *Pool) SetTaints(taints []corev1.Taint, nodes iter.Seq[*Node]) {
 	}
 }
 
-// Add adds a node's amounts to the sums.
+// Add adds a node to the pool, and the node's amounts to the pool's sums.
 func (p *Pool) Add(n *Node) {
 	cause := p.causeOf(n)
 	p.sum(n.Amounts, cause, +1)
@@ -57,7 +57,7 @@ func (p *Pool) Add(n *Node) {
 	p.largest.update(n, nil, cause == "")
 }
 
-// Remove subtracts a node's amounts from the sums.
+// Remove removes a node from the pool, and the node's amounts from the pool's sums.
 func (p *Pool) Remove(n *Node) {
 	p.sum(n.Amounts, p.causes[n], -1)
 	delete(p.causes, n)
@@ -101,7 +101,8 @@ func (p *Pool) setCause(n *Node, cause tidekeeperv1.LostCause) {
 	p.causes[n] = cause
 }
 
-// sum adds a node's amounts, multiplied by `sign`, to the sums.
+// sum adds a node's amounts, multiplied by `sign`, to the pool's sums: to usable and free, and to
+// the losses with the given cause, unless the cause is empty.
 func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
 	to := &lost{} // discarded unless there is a cause, because nothing is lost without a cause
 	if cause != "" {

@@ -35,8 +35,8 @@ type Baseline struct {
 	// MakesPods is set if the operator creates pods itself.
 	MakesPods bool
 	Counts    [2]Counts
-	// Uncounted is the set of keys for which the number of created or deleted objects differs
-	// between the two runs.
+	// Uncounted is the set of object keys for which the number of created or deleted objects
+	// differs between the two baseline runs.
 	Uncounted map[string]bool
 	// Broken is the set of problems, by first line, that also occur in baseline runs, such as
 	// violated invariants.
@@ -45,8 +45,8 @@ type Baseline struct {
 	Quiet time.Duration
 	// Managers is the set of field managers of all objects.
 	Managers map[string]bool
-	// Habits is the set of changes and writes that recur in an otherwise quiet cluster. They do not
-	// count as activity.
+	// Habits is the set of changes and rejected writes that recur in an otherwise quiet cluster,
+	// and therefore do not count as activity.
 	Habits map[observe.Habit]bool
 
 	Names observe.Names
@@ -71,11 +71,11 @@ type BaseStep struct {
 	Writes []observe.Request
 	// ReadCalls lists the kinds of the operator's reads in the step, except for watches.
 	ReadCalls []observe.Call
-	// Last is the last kind of write in the step that occurs in both runs. Lasts is the number of
-	// such writes after which the step may end, or 0 if there are none.
+	// Last is the last kind of write in the step that occurs in both baseline runs. Lasts is the
+	// number of such writes after which the step may end, or 0 if there are none.
 	Last  observe.Call
 	Lasts int
-	// Edited is the set of fields of Roots changed in the step, as "KEY PATH".
+	// Edited is the set of fields of objects in Roots that change in the step, as "KEY PATH".
 	Edited map[string]bool
 	// Dying is set if the deletion of an object in Roots begins in the step and waits for
 	// finalizers.

@@ -19,13 +19,14 @@ import (
 // in varying numbers.
 var derived = []string{"persistentvolumes", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"}
 
-// Counts maps keys to the numbers of created and deleted objects.
+// Counts maps object keys to the numbers of created and deleted objects.
 type Counts struct{ Created, Deleted map[string]int }
 
 // CountOf counts the created and deleted objects. It counts pods only if `pods` is set, for
 // operators that create pods themselves: the number of pods that other controllers create depends
 // on timing. If `late` is set, for events that reach the operator late, it ignores objects created
-// after the deletion of their owner, which the garbage collector removes.
+// after the deletion of their owner, which the garbage collector removes. `locks` is the set of
+// keys of objects used for leader election, which are ignored.
 func CountOf(names observe.Names, versions []observe.Version, locks map[string]bool, pods, late bool) Counts {
 	c := Counts{Created: map[string]int{}, Deleted: map[string]int{}}
 	gone, garbage := map[types.UID]bool{}, map[types.UID]bool{}

@@ -47,7 +47,7 @@ func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 	return all
 }
 
-// OtherObjects compares the objects written by the operator at the end of each step in the two
+// OtherObjects compares the objects written by the operator at the end of each step in two baseline
 // runs. It returns a line for each object whose number differs, and for each field that exists in
 // only one run. On a busy machine, such differences indicate that the cluster seemed quiet before
 // the operator had finished.
@@ -97,8 +97,8 @@ func fieldsOf(m *state.Mask) []state.Masked {
 	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
 }
 
-// Masked returns the masked fields of all steps. They differ between baseline runs and are not
-// compared.
+// Masked returns the masked fields of all steps. Masked fields differ between baseline runs and are
+// not compared.
 func (b *Baseline) Masked() []state.Masked {
 	all := state.NewMask()
 	for i := range b.Steps {
@@ -110,7 +110,7 @@ func (b *Baseline) Masked() []state.Masked {
 // mostMasked is the maximum number of masked fields to print.
 const mostMasked = 10
 
-// SayMasked prints the masked fields to inform users that they are not compared.
+// SayMasked prints the masked fields, to inform users that these fields are not compared.
 func SayMasked(w io.Writer, all []state.Masked) {
 	for i, masked := range all {
 		if i == mostMasked {
@@ -132,8 +132,9 @@ func (b *Baseline) Describe() string {
 		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
 }
 
-// OtherCounts returns a line for each key whose objects are created or deleted more often than in
-// the baseline runs, or less often unless mayBeFewer is set.
+// OtherCounts returns a line for each object key whose objects are created or deleted more often
+// than in the baseline runs. If mayBeFewer is not set, it also does so for objects that are created
+// or deleted less often.
 func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {

@@ -46,8 +46,8 @@ func (b *Baseline) Interest(step int, resource string) int {
 }
 
 // Expected scores a fault that holds back a resource's events until the operator no longer waits
-// for them. The score is highest if the operator creates such objects, because it may then create
-// them twice.
+// for them. The score is highest if the operator creates objects of the resource, because it may
+// create them twice.
 func (b *Baseline) Expected(step int, resource string) int {
 	expected := 0
 	for i := range b.Steps[step].Writes {

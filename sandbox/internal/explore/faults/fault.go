@@ -18,16 +18,19 @@ type Fault struct {
 	Kind Kind `json:"kind"`
 	// Step is the step number, counted from 1. 0 means the start of the operator.
 	Step int `json:"step"`
-	// Call and Nth select the step's Nth request of a kind, counted from 1.
+	// Call and Nth select the request that the fault hits: the Nth request of the kind Call in the
+	// step, counted from 1. Call is nil if the fault hits no request.
 	Call *observe.Call `json:"call,omitempty"`
 	Nth  int           `json:"nth,omitempty"`
-	// Resource is the resource whose watch events the fault hits. If the fault hits a single event,
-	// Nth is the number of the event, counted from 1; 0 also means the first event.
+	// Resource is the resource whose watch events the fault hits, or whose lists are stale. If the
+	// fault hits a single event, Nth is the number of the event, counted from 1; 0 also means the
+	// first event.
 	Resource string `json:"resource,omitempty"`
 	// Until is the step at whose end a lasting fault ends. It is never less than Step.
 	Until int `json:"until,omitempty"`
 	// AsOf is the point in time to which stale lists go back. "step 2" is the beginning of that
-	// step; "deleting KEY" is the time at which the object with that key was being deleted.
+	// step; "deleting KEY" is the time at which the object with that key was being deleted. AsOf is
+	// empty if no lists are stale.
 	AsOf string `json:"asOf,omitempty"`
 }
 
@@ -133,10 +136,11 @@ func (f Fault) CheckWrite() error {
 	return nil
 }
 
-// OnWrite briefly describes a fault that hits a write.
+// OnWrite briefly describes a fault that hits a write: the kind of fault, and the number and kind
+// of the write.
 func (f Fault) OnWrite() string {
 	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
 }
 
-// Disturbed is the step number of all faults in fuzz, because its runs have a single step.
+// Disturbed is the step number of all faults in fuzz, because a run of fuzz has a single step.
 const Disturbed = 1

@@ -80,7 +80,7 @@ func causes() []string {
 	return all
 }
 
-// hits describes the requests, events or lists that a fault hits.
+// hits describes, for the documentation, the requests, events or lists that a fault hits.
 func (e *Entry) hits() string {
 	text := "all"
 	switch {

@@ -26,7 +26,7 @@ func (f *Fault) Subject() string {
 // History records the injected faults, and the faults that revealed problems, to select the next
 // fault.
 type History struct {
-	// played counts the injected faults with each trait.
+	// played counts the injected faults by trait (see Fault.traits).
 	played map[string]int
 	// found is the set of places (see Fault.places) at which a fault has revealed a problem.
 	found map[string]bool
@@ -66,8 +66,8 @@ func (h *History) NoteFound(f *Fault) {
 	}
 }
 
-// value returns the fault's score, reduced for each similar fault in the history: a variety of
-// faults reveals more problems than many similar faults.
+// value returns a planned fault's score, reduced for each similar fault in the history: a variety
+// of faults reveals more problems than many similar faults.
 func (h *History) value(p *Planned) int {
 	value := p.Score
 	for trait, less := range p.traits() {
@@ -81,8 +81,8 @@ func (h *History) value(p *Planned) int {
 	return value
 }
 
-// Next returns the index of the fault with the highest value; the first fault wins a tie. It
-// returns -1 for an empty list.
+// Next returns the index of the fault with the highest score, reduced for each similar fault in the
+// history. The first fault wins a tie. It returns -1 for an empty list.
 func (h *History) Next(left []Planned) int {
 	best, most := -1, 0
 	for i := range left {
@@ -102,7 +102,8 @@ type Variety struct{ history *History }
 // NewVariety returns a Variety that has not selected any faults yet.
 func NewVariety() *Variety { return &Variety{NewHistory()} }
 
-// Choose returns the faults with the highest values, at most `most` of them.
+// Choose selects at most `most` faults. It prefers high scores and faults that differ from earlier
+// selections.
 func (v *Variety) Choose(all Faults, most int) []Fault {
 	left := append(Faults(nil), all...)
 	var chosen []Fault

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// PlanAll returns all faults to inject for an operator, highest score first.
+// PlanAll returns all faults to inject for the operator with the given baseline, highest score
+// first.
 func PlanAll(b *baseline.Baseline) []Planned {
 	var all []Planned
 	add := func(score int, f Fault) {
@@ -48,9 +49,10 @@ func MostPromisingFirst(all []Planned) {
 	})
 }
 
-// PlanReactions plans the faults that fuzz injects into the operator's writes after an edit,
-// highest score first. It skips failed writes, such as the deletion of a missing object, because a
-// fault would change little about them.
+// PlanReactions plans the faults that fuzz injects into the operator's writes after an edit of an
+// object, highest score first. It skips failed writes, such as the deletion of a missing object,
+// because a fault would change little about them. `locks` is the set of keys of objects used for
+// leader election.
 func PlanReactions(requests []observe.Request, versions []observe.Version, locks map[string]bool) Faults {
 	stable := map[string]bool{}
 	for i := range versions {
@@ -78,7 +80,7 @@ func PlanReactions(requests []observe.Request, versions []observe.Version, locks
 	return all
 }
 
-// planWrites plans the faults that hit a step's writes.
+// planWrites plans the faults that hit a step's writes, and passes each score and fault to `add`.
 func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	earlier := map[observe.Call]bool{}
 	for i := range step {
@@ -89,10 +91,11 @@ func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	PlanCalls(b.Steps[step].Writes, step, b.Names.Stable, earlier, b.Elects, add)
 }
 
-// PlanCalls plans the faults for a list of writes. Kinds of writes in `earlier`, which occurred in
-// an earlier step, score lower. A crash between two writes scores high, because few operators are
-// tested with it. Faults that need a second process are planned only if `elects` is set, for
-// operators that elect a leader.
+// PlanCalls plans the faults for a list of writes, and passes each score and fault to `add`.
+// `stable` is the set of object keys that are the same in each run. Kinds of writes in `earlier`,
+// which occurred in an earlier step, score lower. A crash between two writes scores high, because
+// few operators are tested with it. Faults that need a second process are planned only if `elects`
+// is set, for operators that elect a leader.
 func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earlier map[observe.Call]bool, elects bool, add func(int, Fault)) {
 	seen := map[observe.Call]int{}
 	deleted := false
@@ -140,7 +143,8 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 	}
 }
 
-// planReads plans the faults that hit a step's reads, except for watches.
+// planReads plans the faults that hit a step's reads, except for watches, and passes each score and
+// fault to `add`.
 func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 	for _, call := range s.ReadCalls {
 		for _, e := range Hitting(Write) {
@@ -152,7 +156,8 @@ func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 	}
 }
 
-// planEvents plans the faults that hit a step's watch events.
+// planEvents plans the faults that hit a step's watch events, and passes each score and fault to
+// `add`. `last` is the number of the last step.
 func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	for resource, n := range b.Steps[step].Events {
 		if n == 0 {
@@ -167,7 +172,8 @@ func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 }
 
 // planSpans plans a fault that hits all events of a resource: once until the end of the step, and
-// once until the end of each later step.
+// once until the end of each later step. `made` is the resource's score, as returned by
+// Baseline.Interest.
 func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, made int, add func(int, Fault)) {
 	value := e.Score
 	if e.ByInterest {
@@ -180,9 +186,9 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	if e.SpanScore == 0 {
 		return
 	}
-	// A span ends with the first step in which an object waits for the operator to remove its
-	// finalizers, because the next step might need the object to be deleted. It also ends with the
-	// first step in which users wait for the operator.
+	// The fault lasts at most until the first step in which an object waits for the operator to
+	// remove its finalizers, because the next step might need the object to be deleted. It also
+	// lasts at most until the first step in which users wait for the operator.
 	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
 		missed := b.Missed(step, until, resource)
 		value := e.SpanScore + made - (until - step) + missed
@@ -193,9 +199,10 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	}
 }
 
-// planSingleEvents plans the faults that hit single events of a resource in a step. It selects
-// every event if the resource scores high because the operator or users write it, and every third
-// event otherwise.
+// planSingleEvents plans the faults that hit single events of a resource, which has `n` events in
+// the step. `made` is the resource's score, as returned by Baseline.Interest. It selects every
+// event if the resource scores high because the operator or users write it, and every third event
+// otherwise.
 func planSingleEvents(step int, resource string, n, made int, add func(int, Fault)) {
 	stride := 1
 	if made < 8 {
@@ -232,8 +239,8 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				value += 15
 			}
 			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
-			// An API server has a separate cache for each resource, and only one of them may be
-			// outdated.
+			// An API server has a separate cache for each resource, so the lists of a single
+			// resource may be outdated.
 			resource, _, _ := strings.Cut(key, " ")
 			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
@@ -246,7 +253,8 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				add(e.Score-10, Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
 			}
 		}
-		// Without a change, a stale list would equal the current list.
+		// If none of the listed resources has changed since the step `moment` began, the stale
+		// lists would equal the current lists.
 		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
 			add(e.Score+15-(step-moment), Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
 		}

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Names of the proxy rules that inject a fault. Requests and events that a rule hits carry its name
-// in the proxy's log.
+// Names of the proxy rules that inject a fault. Requests and events that a rule hits carry the
+// rule's name in the proxy's log.
 const (
 	FaultRule  = "explore"
 	FreezeRule = "explore-freeze"
@@ -57,13 +57,13 @@ func all(parts ...Proof) Proof {
 	}
 }
 
-// hit returns the first request or event that was hit by a rule and for which `is` returns true, or
-// nil if there is none.
+// hit returns the first request or event that was hit by the named rule and for which `is` returns
+// true, or nil if there is none.
 func (t *Trace) hit(rule string, is func(*observe.Request) bool) *observe.Request {
 	i := slices.IndexFunc(t.Requests, func(r observe.Request) bool {
 		since := r.Time
 		if isWatch(&r) {
-			since = r.Ended() // The request may have begun before the rule was added.
+			since = r.Ended() // A watch may have begun before the rule was added.
 		}
 		return r.Rule == rule && !since.Before(t.Began) && is(&r)
 	})
@@ -99,15 +99,15 @@ func answered(status int, sent bool) Proof {
 	}
 }
 
-// Proofs that the operator got no response, to a request that was not sent to the API server, or to
-// a request that was sent.
+// The Proof unsent shows that a request was not sent to the API server. The Proof unanswered shows
+// that a request was answered by the API server, but that the operator got no response.
 var (
 	unsent     = answered(0, false)
 	unanswered = answered(0, true)
 )
 
 // delayed returns a Proof that a request was delayed for the given time, or until the operator
-// cancelled it.
+// canceled it.
 func delayed(by time.Duration) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.Pending || t.hit(FaultRule, func(r *observe.Request) bool {
@@ -143,7 +143,8 @@ func restarted(times int) Proof {
 // startedAgain proves that the operator was killed and started again at the end of a step.
 func startedAgain(_ *Fault, t *Trace) bool { return t.restarts(observe.OperatorProcess, t.Began) > 0 }
 
-// restarts counts how often a process was killed and started again since the given time.
+// restarts counts how often the process named `of` was killed and started again since the given
+// time.
 func (t *Trace) restarts(of string, since time.Time) int {
 	n, killed := 0, false
 	for _, e := range t.Processes {
@@ -158,8 +159,8 @@ func (t *Trace) restarts(of string, since time.Time) int {
 	return n
 }
 
-// killedAgain proves that the next write of the restarted operator was not sent to the API server
-// either.
+// killedAgain proves that the restarted operator was killed at its first write, which was not sent
+// to the API server.
 func killedAgain(_ *Fault, t *Trace) bool {
 	return t.hit(AgainRule, func(r *observe.Request) bool { return r.Status == 0 && r.Upstream == 0 }) != nil
 }

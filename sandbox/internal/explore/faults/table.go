@@ -21,14 +21,14 @@ type Entry struct {
 	// Text describes the fault's effect in reports.
 	Text string
 	// Possible describes how the fault can happen in real clusters, to show readers of a finding
-	// that it is realistic.
+	// that the fault is realistic.
 	Possible string
 	Hits     Traffic
 	// Rule is the fault that the proxy injects. It is empty for faults that hit an operator's
 	// start.
 	Rule fault.Fault
 	// Act, unless nil, is called after the proxy's rule has fired. ActInRun, unless nil, is called
-	// instead if the action needs a workload's baseline, which fuzz does not have.
+	// instead of Act if the action needs a workload's baseline, which fuzz does not have.
 	Act      func(Actor, context.Context) error
 	ActInRun func(RunActor, context.Context) error
 	// Proof reports whether the trace of a run shows that the fault took effect.
@@ -42,7 +42,7 @@ type Entry struct {
 	ByInterest bool
 	// Family is the name of a group of faults that reveal the same kind of mistake in operators.
 	Family string
-	// Only narrows the set of writes that the fault hits.
+	// Only restricts the fault to some of the operator's writes. It is empty for no restriction.
 	Only Restriction
 	Effects
 	// InFuzz is set if fuzz injects the fault, too. Faults that depend on a workload's steps or
@@ -83,10 +83,10 @@ const (
 
 // Effects lists consequences of a fault for which the judge does not blame the operator.
 type Effects struct {
-	// HidesStates is set if the operator may miss intermediate states, so that it rightly does
-	// less.
+	// HidesStates is set if the operator may miss intermediate states of objects, so that it
+	// rightly makes fewer changes than in the baseline.
 	HidesStates bool
-	// BreaksConnections is set if connections fail, so that the operator may rightly exit.
+	// BreaksConnections is set if connections of the operator fail, so that it may rightly exit.
 	BreaksConnections bool
 	// OtherClientWrites is set if another client annotates objects that users created.
 	OtherClientWrites bool
@@ -94,7 +94,8 @@ type Effects struct {
 	KillsControlPlane bool
 	// Lasts is set if the operator sees outdated objects until the end of a step.
 	Lasts bool
-	// ListsAfter is set if the fault forces the operator to list the resource afterwards.
+	// ListsAfter is set if the operator is forced to list the resource again at the end of the
+	// fault.
 	ListsAfter bool
 	// Holds is set if events are held back for minutes (see --hold).
 	Holds bool
@@ -120,10 +121,10 @@ type RunActor interface {
 	Actor
 	// CrashTwice acts like Crash, and also kills the new process before its first write.
 	CrashTwice(ctx context.Context) error
-	// Overtake writes as another client before the held write arrives, and temporarily hides these
-	// changes from the operator.
+	// Overtake writes as another client before the operator's delayed write arrives, and
+	// temporarily hides the other client's changes from the operator.
 	Overtake(ctx context.Context) error
-	// Pause suspends the leader until another process has taken over.
+	// Pause suspends the operator process that is the leader until another process has taken over.
 	Pause(ctx context.Context) error
 	// ListAgain makes the operator repeat its list of the fault's resource at the end of the step.
 	ListAgain(ctx context.Context) error
@@ -135,7 +136,8 @@ type RunActor interface {
 // election, 15 s.
 const Late = 20 * time.Second
 
-// held delays a write until its rule is removed, but no longer than 5 minutes.
+// held is a fault that delays a write until the rule is removed from the proxy, but no longer than
+// 5 minutes.
 var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
 
 // answer returns a fault that answers a request with the given status code.

@@ -22,7 +22,7 @@ var exceptElection = []string{"!" + observe.Election[0]}
 // deaf is the minimum time for which another client's writes are hidden from the operator.
 const deaf = 3 * time.Second
 
-// moment is the time allowed for an operator to react to an event.
+// moment is a short wait during a fault, in which the operator can react.
 const moment = time.Second
 
 // CrashTwice restarts the operator twice, the second time before the new process's first write. If
@@ -35,7 +35,7 @@ func (i *RunInjector) CrashTwice(ctx context.Context) error {
 		return err
 	}
 	step := &i.base.Steps[i.Settler.Step]
-	// The new process is idle after its start, so it will not write.
+	// If the new process is idle after its start, it has nothing to write.
 	idle := func() bool {
 		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
 	}
@@ -69,9 +69,9 @@ func (i *Injector) KillComponent(ctx context.Context, name string) error {
 	return nil
 }
 
-// Overtake acts as another client: it annotates the held write's object and the objects that users
-// created, then lets the held write through. The operator receives the events of the annotations
-// later.
+// Overtake acts as another client: it annotates the object of the operator's delayed write and the
+// objects that users created, then lets the delayed write through. The operator receives the events
+// of the annotations later.
 func (i *RunInjector) Overtake(ctx context.Context) error {
 	if err := i.Rules.add(faults.FreezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
 		return err
@@ -95,7 +95,8 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 		// The events must have reached the proxy before it stops hiding them.
 		await(ctx, faults.Late, func() bool { return i.Rules.fired(faults.FreezeRule) })
 	}
-	// On a slow machine, it takes longer until the retries show whether the operator backs off.
+	// On a slow machine, more time is needed until the operator's retries show whether it backs
+	// off.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
@@ -105,8 +106,8 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// heldWrite returns the key of the held write's object. It is empty if the object's name differs
-// from run to run.
+// heldWrite returns the key of the object that the delayed write changes. The key is empty if the
+// object's name differs from run to run.
 func (i *Injector) heldWrite() string {
 	if i.fault.Call.Name == "" {
 		return ""
@@ -115,7 +116,7 @@ func (i *Injector) heldWrite() string {
 }
 
 // Pause suspends the leading operator process until another process has taken over. Then it lets
-// the held write through and resumes the first process, which should notice that it has lost its
+// the delayed write through and resumes the first process, which should notice that it has lost its
 // lease, and exit.
 func (i *RunInjector) Pause(ctx context.Context) error {
 	first := i.Operator.Operator
@@ -172,7 +173,7 @@ func (i *Injector) CutOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// await polls until is returns true, at most for the given time.
+// await polls until the function `is` returns true, but no longer than the given time.
 func await(ctx context.Context, most time.Duration, is func() bool) {
 	for end := time.Now().Add(most); !is() && time.Now().Before(end) && ctx.Err() == nil; {
 		pass(ctx, observe.Look)

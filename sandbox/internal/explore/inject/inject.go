@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Parts holds the parts of a run that faults act on.
+// Parts holds the components of a run that faults act on.
 type Parts struct {
 	Rules      Rules
 	Rival      *Rival
@@ -39,7 +39,7 @@ type Injector struct {
 	Parts
 	fault *faults.Fault
 	// armed is the time at which Arm was called for the fault, or zero. from is the number of
-	// requests logged by then.
+	// requests that were logged before that time.
 	armed time.Time
 	from  int
 }
@@ -64,7 +64,7 @@ func (i *Injector) Reached() bool {
 // trace returns the record of the run since the fault was armed.
 func (i *Injector) trace() faults.Trace {
 	t := faults.Trace{Began: i.armed, Now: time.Now(), Requests: i.Log.Since(i.from), Processes: i.Processes.Since(i.armed)}
-	// While a request is delayed, the rule that delays it is still in the list of rules.
+	// A request that is being delayed is not logged yet, but the rule that delays it has fired.
 	t.Pending = i.Rules.fired(faults.FaultRule) && !slices.ContainsFunc(t.Requests, func(r observe.Request) bool { return r.Rule == faults.FaultRule })
 	return t
 }
@@ -94,7 +94,7 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	return i.arm(ctx, i.fault.Entry().Rule)
 }
 
-// arm is like Arm, with a rule that injects the given fault of the proxy.
+// arm is like Arm, with a rule that injects the given proxy fault.
 func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, error) {
 	f := i.fault
 	i.armed, i.from = time.Now(), i.Log.Len()
@@ -133,7 +133,7 @@ func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, 
 
 // Strike waits until the fault's rule has fired, performs the fault's action, and reports whether
 // the rule has fired. If the rule does not fire in time, Strike removes it. `done`, `limit` and
-// `calm` bound the wait, see reaches.
+// `calm` bound the wait, as described at the method reaches.
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) (fired bool, err error) {
 	return i.strike(ctx, injected, done, limit, calm, i.action())
 }

@@ -74,8 +74,8 @@ func (l Leadership) free(ctx context.Context) error {
 	return nil
 }
 
-// await waits until one of the operator's leases has a holder, and reports whether this has
-// happened within the limit.
+// await waits until one of the operator's leases has a holder, and reports whether a holder has
+// appeared within the limit.
 func (l Leadership) await(ctx context.Context, limit time.Duration) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(observe.Look) {
 		for _, key := range l.leases() {

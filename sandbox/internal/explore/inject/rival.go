@@ -18,14 +18,14 @@ import (
 type Rival struct {
 	Recorder *observe.Recorder
 	Notes    *observe.Notes
-	// annotated lists the objects annotated while a write was in flight. Touched is the set of keys
-	// of all annotated objects.
+	// annotated lists the objects annotated while a write of the operator was in flight. Touched is
+	// the set of keys of all annotated objects.
 	annotated []observe.Version
 	Touched   map[string]bool
 }
 
-// touch annotates the given objects created by users (roots), as any other client might do at any
-// time.
+// touch annotates the objects whose keys are in `roots`, as any other client might do at any time.
+// They are objects that users created.
 func (r *Rival) touch(ctx context.Context, roots map[string]bool) {
 	for _, v := range r.Recorder.Objects() {
 		if roots[v.Key()] {
@@ -34,7 +34,7 @@ func (r *Rival) touch(ctx context.Context, roots map[string]bool) {
 	}
 }
 
-// annotate annotates an object, and reports whether that succeeded.
+// annotate sets TouchedAnnotation on an object, and reports whether the write succeeded.
 func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	t := workload.Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, observe.TouchedAnnotation, time.Now().Format(time.RFC3339))
@@ -49,7 +49,8 @@ func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	return true
 }
 
-// Lost returns a line for each existing object that has lost the annotation.
+// Lost returns a line for each object in annotated that still exists but no longer has
+// TouchedAnnotation.
 func (r *Rival) Lost() []string {
 	var lines []string
 	for i := range r.annotated {
@@ -60,15 +61,15 @@ func (r *Rival) Lost() []string {
 	return lines
 }
 
-// isLost reports whether an object still exists but has lost the annotation.
+// isLost reports whether an object still exists but no longer has TouchedAnnotation.
 func (r *Rival) isLost(v *observe.Version) bool {
 	now := r.Recorder.Find(workload.Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()})
 	return now != nil && now.GetUID() == v.Object.GetUID() && now.GetAnnotations()[observe.TouchedAnnotation] == ""
 }
 
 // Forgive ignores annotations lost in a step in which users may have removed them, by a command or
-// a patch of annotations. lostBefore lists annotations lost before the step, for which the operator
-// remains responsible.
+// a patch of annotations. `lostBefore` is the result of Lost before the step: the operator remains
+// responsible for these annotations.
 func (r *Rival) Forgive(lostBefore []string) {
 	before := func(v *observe.Version) bool {
 		return slices.ContainsFunc(lostBefore, func(line string) bool { return strings.HasPrefix(line, v.Key()+": ") })

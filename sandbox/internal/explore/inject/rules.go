@@ -20,7 +20,7 @@ var OwnRules = []string{faults.FaultRule, faults.FreezeRule, faults.ExpireRule, 
 // Rules manages the rules of a run's fault proxy.
 type Rules struct{ Proxy *proxy.Server }
 
-// add adds a rule to the run's proxy. The name must be unique.
+// add adds a rule to the run's proxy. The rule's name must be unique.
 func (r Rules) add(name string, match fault.Match, count fault.Count, f fault.Fault) error {
 	return r.Proxy.Rules().Add(fault.Rule{Name: name, Match: match, Count: count, Fault: f})
 }
@@ -39,8 +39,8 @@ func (r Rules) fired(name string) bool {
 	return slices.ContainsFunc(r.List(), func(rule fault.RuleStatus) bool { return rule.Name == name && rule.Fired > 0 })
 }
 
-// expire answers the operator's watches of a resource with 410 Expired, so that the operator lists
-// the resource again. It also removes the fault's rule, so that later events arrive.
+// expire ends the operator's watches of a resource with 410 Expired, so that the operator lists the
+// resource again. It also removes the fault's rule, so that later events arrive.
 func (r Rules) expire(ctx context.Context, resource string) error {
 	match := fault.Match{Verbs: []string{"watch"}, Resources: []string{resource}}
 	n := r.Proxy.Open(match)

@@ -39,7 +39,7 @@ func (i *RunInjector) Reached() bool {
 	return i.fault.TookEffect(&trace)
 }
 
-// action returns the action that completes the fault, including actions that need the baseline.
+// action returns the action that completes the fault, which may need the baseline.
 func (i *RunInjector) action() action {
 	if act := i.fault.Entry().ActInRun; act != nil {
 		return func(ctx context.Context) error { return act(i, ctx) }
@@ -48,8 +48,9 @@ func (i *RunInjector) action() action {
 }
 
 // Inject injects the fault if it belongs to the given step: it waits for the fault's rule and
-// performs the fault's action. It is called in each step, while users perform the step. `done` is
-// closed when they have finished, and nil if they do nothing.
+// performs the fault's action. A lasting fault is ended in its last step. Inject is called in each
+// step, while users perform the step. `injected` is the channel returned by Arm. `done` is closed
+// when the users have finished, and nil if they do nothing.
 func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := i.fault
 	switch {

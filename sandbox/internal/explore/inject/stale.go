@@ -18,7 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// StartStale restarts the operator and serves it outdated lists.
+// StartStale restarts the operator, whose first lists are outdated. The lists show the state at the
+// time that Fault.AsOf names.
 func (i *RunInjector) StartStale(ctx context.Context) error {
 	step := i.Settler.Step
 	revision, err := i.moment(i.fault.AsOf)

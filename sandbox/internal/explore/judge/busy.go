@@ -46,7 +46,7 @@ func (p *Pace) Open() bool {
 }
 
 // Hot reports whether the requests beyond the baseline, summed over all periods, exceed a hot
-// loop's requests in a single period without slowing down.
+// loop's requests in a single period, and do not slow down.
 func (p *Pace) Hot() bool {
 	return p.total()-len(p.counts)*p.Before > int(fast*p.Quiet.Seconds()) && !p.slowsDown()
 }

@@ -35,7 +35,8 @@ const (
 	OtherEnds Oracle = "different ends"
 	// NotReached means that a step failed, for example because its condition never became true.
 	NotReached Oracle = "not reached"
-	// NotAtRest means that the operator keeps writing or reading.
+	// NotAtRest means that the operator keeps writing or reading, or that the cluster does not
+	// become quiet.
 	NotAtRest Oracle = "not at rest"
 	// OtherCounts means that the number of created or deleted objects differs from the baseline.
 	OtherCounts Oracle = "other counts"
@@ -45,13 +46,13 @@ const (
 	Failed Oracle = "operator failed"
 )
 
-// Problem is an operator's mistake, revealed by a run.
+// Problem is incorrect behavior of an operator, detected in a run.
 type Problem struct {
 	Oracle Oracle `json:"oracle"`
 	// Step is the number of the step in which the problem was detected.
 	Step  int      `json:"step"`
 	Lines []string `json:"lines"`
-	// At is the time of the mistake, or zero if the time is unknown.
+	// At is the time at which the problem occurred, or zero if the time is unknown.
 	At time.Time `json:"-"`
 }
 
@@ -67,7 +68,8 @@ const EndedByItself = "the operator ended by itself: "
 // Judge compares a run with the baseline, and checks invariants.
 type Judge struct {
 	Workload *workload.Workload
-	// Base and Fault are nil in a baseline run.
+	// Base is the baseline that the run is compared with, and Fault is the injected fault. Both are
+	// nil in a baseline run.
 	Base     *baseline.Baseline
 	Fault    *faults.Fault
 	Recorder *observe.Recorder
@@ -119,7 +121,8 @@ func (j *Judge) After(o *Outcome, failures, ends []string) {
 }
 
 // knowable removes requests for deleted objects if the fault may have hidden their deletion from
-// the operator: in this case, the operator rightly retries at each event of a dependent.
+// the operator: in this case, the operator rightly retries at each event of an object that depends
+// on the deleted object.
 func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Version) []observe.Request {
 	if !f.Effects().HidesStates {
 		return requests
@@ -135,7 +138,7 @@ func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Ve
 		gone := false
 		for _, v := range seen[observe.NameKey(r.Resource, r.Namespace, r.Name)] {
 			if v.Time.Before(r.Time) {
-				gone = v.Type == watch.Deleted // An object with the same key may be recreated later.
+				gone = v.Type == watch.Deleted // An object with the same key may be created again later.
 			}
 		}
 		return gone
@@ -145,8 +148,8 @@ func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Ve
 // Summary describes the problem in a line.
 func (p *Problem) Summary() string { return Summary(p.Oracle, p.Lines) }
 
-// Summary describes an oracle's problem in a line: the first of the given lines, and the number
-// of further lines.
+// Summary describes a problem in a line: the oracle that detected it, the first of its lines, and
+// the number of other lines.
 func Summary(o Oracle, lines []string) string {
 	text := string(o)
 	if len(lines) > 0 {
@@ -187,7 +190,8 @@ func (p *Problem) Same(other Problem) bool {
 }
 
 // Invalid returns a line for each write whose last attempt the API server rejected as invalid
-// (422). It ignores responses injected by a fault.
+// (422). It ignores responses injected by a fault. `locks` is the set of keys of objects used for
+// leader election, which are ignored.
 func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	last := map[observe.Call]*observe.Request{}
 	var order []observe.Call
@@ -211,8 +215,8 @@ func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	return lines
 }
 
-// Rank returns the rank of an oracle. The lower the rank, the more useful the problem is to
-// readers.
+// Rank returns the rank of an oracle. The lower the rank, the more useful the oracle's problems are
+// to readers of a report.
 func Rank(o Oracle) int {
 	return slices.Index([]Oracle{Failed, Broken, OtherEnds, OtherState, NotReached, OtherCounts, NotAtRest}, o)
 }

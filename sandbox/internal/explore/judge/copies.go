@@ -14,7 +14,8 @@ import (
 )
 
 // handedOn reports whether the operator has copied TouchedAnnotation to another object, or to
-// another field, such as its pod template.
+// another field, such as its pod template. `annotated` is the set of keys of the objects that
+// explore has annotated.
 func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	for i := range objects {
 		v := &objects[i]
@@ -34,9 +35,9 @@ var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 
 const anyHash = "-HASH"
 
-// withoutRevisions returns a state that does not distinguish revisions of a template: all objects
-// created from a template are replaced if the operator copies TouchedAnnotation to it. Their
-// contents and numbers are still compared.
+// withoutRevisions returns a state that does not distinguish revisions of a template: if the
+// operator copies TouchedAnnotation to a template, all objects created from the template are
+// replaced. Their contents and numbers are still compared.
 func withoutRevisions(s observe.State) observe.State {
 	all := observe.State{}
 	for key, group := range s {
@@ -59,8 +60,9 @@ func withoutRevisions(s observe.State) observe.State {
 	return all
 }
 
-// byOwner returns a key with the owner's name for a pod or ReplicaSet, which is the same for each
-// revision of a template. It returns other resources' keys unchanged.
+// byOwner returns, for a pod or ReplicaSet, a key that contains the name of its owner instead of
+// its own. This key is the same for each revision of a template. It returns other resources' keys
+// unchanged.
 func byOwner(key string, f observe.Fields) string {
 	resource := state.ResourceOf(key)
 	if resource != "replicasets.apps" && resource != "pods" {

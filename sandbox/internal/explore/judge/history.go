@@ -13,13 +13,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparableStates removes differences between the desired and the actual state that are a
-// legitimate effect of the fault.
+// comparableStates removes differences between the baseline's state `want` and the run's state
+// `got` that are a legitimate effect of the fault.
 func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
 		// A PersistentVolumeClaim outlives its owner, but does not exist if the owner was never
-		// created. Deletions of PersistentVolumeClaims are counted elsewhere.
+		// created. Wrong deletions of PersistentVolumeClaims are detected by their number
+		// (OtherCounts).
 		maps.DeleteFunc(want, func(key string, _ []observe.Fields) bool {
 			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
 		})

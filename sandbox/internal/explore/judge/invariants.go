@@ -30,8 +30,9 @@ func brokenInvariants(own []workload.Invariant, versions []observe.Version, reso
 	return BrokenSince(time.Time{}, own, versions, resources...)
 }
 
-// BrokenSince returns the violations at or after `began`, even if the same invariant was violated
-// before.
+// BrokenSince returns the violations of the built-in invariants and of the invariants `own` at or
+// after `began`, even if the same invariant was violated before. `resources` lists the names of all
+// recorded resources.
 func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
@@ -77,7 +78,7 @@ func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.V
 	return problems
 }
 
-// everything maps each resource to its existing objects.
+// everything maps each resource to its existing objects by UID.
 type everything map[string]map[types.UID]any
 
 func (e everything) saw(v *observe.Version) {
@@ -102,11 +103,12 @@ func (e everything) lists() any {
 
 // podCounter counts the pods of owners that have spec.replicas.
 type podCounter struct {
-	// wanted maps each owner to the largest number of replicas that it has ever requested. Smaller
-	// numbers do not count, because the controller may notice them late.
+	// wanted maps the UID of each owner to the largest number of replicas that the owner has ever
+	// requested. Smaller numbers do not count, because the controller may notice them late.
 	wanted map[types.UID]int64
-	// active maps each owner to its active pods. owners maps each pod to its owner, which may
-	// release the pod for adoption by another owner.
+	// active maps the UID of each owner to the set of UIDs of its active pods. owners maps the UID
+	// of each pod to the UID of its current owner; a pod can be released by its owner and adopted
+	// by another.
 	active map[types.UID]map[types.UID]bool
 	owners map[types.UID]types.UID
 }
@@ -118,7 +120,8 @@ func newPodCounter() *podCounter {
 // replicated lists the resources whose objects never have more pods than replicas.
 var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
 
-// saw reports a pod beyond the largest number of replicas that its owner has ever requested.
+// saw records an object version. It returns a description of the violation if the version adds a
+// pod beyond the largest number of replicas that the pod's owner has ever requested.
 func (c *podCounter) saw(v *observe.Version) string {
 	if slices.Contains(replicated, v.Resource) {
 		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
@@ -157,8 +160,8 @@ func (c *podCounter) saw(v *observe.Version) string {
 
 // owners tracks existing objects and their controllers.
 type owners struct {
-	// objects holds the existing objects. controllers maps objects, including deleted objects, to
-	// their controllers.
+	// objects holds the existing objects by UID. controllers maps the UIDs of objects, including
+	// deleted objects, to the UIDs of their controllers.
 	objects     map[types.UID]*unstructured.Unstructured
 	controllers map[types.UID]types.UID
 }
@@ -195,9 +198,10 @@ func (o *owners) stays(uid types.UID) bool {
 	}
 }
 
-// taken reports an object whose controller changes while the former controller still exists. A
-// controller may pass the object to another object that it controls, and take it back. A
-// StatefulSet does this with a PersistentVolumeClaim that is to be deleted together with a pod.
+// taken returns a description of the violation if an object's controller changes while the former
+// controller still exists. A controller may pass the object to another object that it controls, and
+// take the object back. A StatefulSet does this with a PersistentVolumeClaim that is to be deleted
+// together with a pod.
 func (o *owners) taken(v *observe.Version) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""
@@ -234,8 +238,8 @@ func (s surge) of(deployment types.UID) *rollout {
 	return s[deployment]
 }
 
-// saw reports a growing ReplicaSet if the total size of its Deployment's ReplicaSets exceeds the
-// replicas plus maxSurge.
+// saw records an object version. It returns a description of the violation if a ReplicaSet grows
+// although the total size of its Deployment's ReplicaSets exceeds the replicas plus maxSurge.
 func (s surge) saw(v *observe.Version) string {
 	switch v.Resource {
 	case "deployments.apps":
@@ -303,7 +307,8 @@ type claims struct {
 
 func newClaims(o *owners) claims { return claims{o, map[string]map[types.UID]bool{}} }
 
-// saw reports a PersistentVolumeClaim whose deletion begins while it is in use.
+// saw records an object version. It returns a description of the violation if the deletion of a
+// PersistentVolumeClaim begins while the claim is in use.
 func (c claims) saw(v *observe.Version) string {
 	namespace := v.Object.GetNamespace()
 	switch v.Resource {
@@ -335,8 +340,8 @@ func (c claims) saw(v *observe.Version) string {
 	return ""
 }
 
-// wants reports whether a PersistentVolumeClaim is mounted by an active pod, or belongs to one of a
-// StatefulSet's current ordinals.
+// wants reports whether the Pod or StatefulSet `user` needs a PersistentVolumeClaim: an active Pod
+// mounts the claim, or the claim's name belongs to a current ordinal of the StatefulSet.
 func wants(user *unstructured.Unstructured, claim string) bool {
 	if user.GetKind() == "Pod" {
 		volumes, _, _ := unstructured.NestedSlice(user.Object, "spec", "volumes")

@@ -75,8 +75,8 @@ func LostWrites(step int, lines []string) []Problem {
 }
 
 // Unjudgeable explains to users why a run with a fault proves nothing about the operator: it has a
-// problem although the fault was not reached, so the machine may have been too slow. It is empty
-// for other runs, and if a problem is certain.
+// problem although the fault was not reached, so the machine may have been too slow. The result is
+// empty for other runs, and if a problem is certain (see Problem.Certain).
 func (o *Outcome) Unjudgeable() string {
 	certain := slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.Certain() })
 	if o.Reached || len(o.Problems) == 0 || certain {

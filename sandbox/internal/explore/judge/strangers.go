@@ -18,7 +18,7 @@ import (
 
 // Strangers returns an error if another client has interfered with a run by adding a proxy rule or
 // by writing to the sandbox. Such a run proves nothing about the operator. `managers` is the set of
-// known field managers. If it is nil, writers are not checked.
+// known field managers. If `managers` is nil, writers are not checked.
 func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]bool) error {
 	for _, rule := range rules {
 		if !slices.Contains(inject.OwnRules, rule.Name) {
@@ -39,7 +39,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		// A create request with generateName has no name.
+		// A create request with generateName has no name, so its key has none either.
 		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
 			continue
 		}

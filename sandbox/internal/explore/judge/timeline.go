@@ -17,7 +17,8 @@ import (
 const mostMoments = 60
 
 // Timeline merges explore's own actions, the operator's writes, and creations and deletions of
-// objects, sorted by time. A long timeline is reduced to the lines nearest to the fault.
+// objects, sorted by time. A long timeline is reduced to the lines nearest to the fault. `locks` is
+// the set of keys of objects used for leader election, which are left out.
 func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	var all []results.Moment
 	var injected time.Time

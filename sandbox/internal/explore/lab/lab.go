@@ -42,11 +42,11 @@ type Lab struct {
 	// bin is the directory of links to the sandbox binary's embedded programs, such as kubectl.
 	bin string
 	// account is the operator's ServiceAccount as NAMESPACE/NAME, or empty for an operator with all
-	// rights. Why explains the choice to users in a line.
+	// rights. Why explains the choice of the account to users in a line.
 	account, Why string
-	// from is the Deployment or StatefulSet that uses the account, or empty. environment lists its
-	// container's environment variables. hostName is the name of the operator's Pod. served is the
-	// set of Services whose webhooks the operator serves.
+	// from is the Deployment or StatefulSet that uses the account, as KIND/NAMESPACE/NAME, or
+	// empty. environment lists its container's environment variables. hostName is the name of the
+	// operator's Pod. served is the set of Services whose webhooks the operator serves.
 	from        string
 	environment []string
 	hostName    string
@@ -56,11 +56,11 @@ type Lab struct {
 	// Alone is set if this machine does not permit separate namespaces for the operator, for
 	// example inside a pod. The operator then shares the machine's network.
 	Alone bool
-	// idled, unless nil, is called after each run whose sandbox becomes idle.
+	// idled, unless nil, is called each time a sandbox becomes idle after a run.
 	idled func()
 
 	mu sync.Mutex
-	// idle lists the unused sandboxes, longest idle first. made counts the sandboxes ever started.
+	// idle lists the sandboxes without a run, longest idle first. made counts all that were started.
 	idle []*Sandbox
 	made int
 }
@@ -108,7 +108,7 @@ func (l *Lab) path() string { return l.bin + string(os.PathListSeparator) + os.G
 
 // prepare creates the initial state of all runs and takes a snapshot: the manifests are installed,
 // the cluster is quiet, and the operator has a Pod. `installed`, unless nil, checks the installed
-// objects. If it returns an error, prepare fails.
+// objects. If `installed` returns an error, prepare fails.
 func (l *Lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
 	s, err := l.up(ctx, l.base(), true)
 	if err != nil {
@@ -184,7 +184,8 @@ func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	return l.another(ctx)
 }
 
-// Fresh starts an unused sandbox. It removes an idle sandbox to make room.
+// Fresh starts an unused sandbox. It first removes an idle sandbox, if any, so that the number of
+// running sandboxes does not grow.
 func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
 	if s := l.take(true); s != nil {
 		s.remove()
@@ -221,8 +222,8 @@ func (l *Lab) take(first bool) *Sandbox {
 	return s
 }
 
-// Over ends a run. The sandbox becomes idle, unless a fault has hit its control plane or it has
-// served mostRuns runs. It is removed in these cases.
+// Over ends a run. The sandbox becomes idle, or is removed if a fault has hit its control plane or
+// if it has served mostRuns runs.
 func (s *Sandbox) Over() {
 	if s.runs++; s.spoilt || s.runs >= mostRuns {
 		s.remove()
@@ -258,7 +259,7 @@ func (l *Lab) Close() {
 }
 
 // putBack restores the prepared state. It returns an error if a component has crashed, or if the
-// run has added or removed kinds of objects, because the API server may serve such changes with a
+// run has added or removed kinds of objects, because the API server may notice this only after a
 // delay. The caller must then remove the sandbox.
 func (s *Sandbox) putBack(ctx context.Context) error {
 	if err := s.Crash(); err != nil {
@@ -316,7 +317,7 @@ func (s *Sandbox) Crash() error {
 const patient = 15 * time.Minute
 
 // left is the time without writes after which controllers are assumed to have finished reacting to
-// the removal of the run's objects. leaving is the timeout of the wait for this.
+// the removal of the run's objects. leaving is the maximum time to wait until they have finished.
 const (
 	left    = 300 * time.Millisecond
 	leaving = 5 * time.Second
@@ -375,7 +376,7 @@ func (s *Sandbox) remove() {
 	_ = os.RemoveAll(string(s.dir))
 }
 
-// Kubectl runs kubectl with administrator rights.
+// Kubectl runs kubectl with administrator rights. The given input becomes kubectl's stdin.
 func (s *Sandbox) Kubectl(ctx context.Context, input string, args ...string) error {
 	return s.Command(ctx, input, filepath.Join(s.lab.bin, component.Kubectl), args...)
 }

@@ -28,7 +28,8 @@ type Labs struct {
 	mu     sync.Mutex
 	shared map[string]*sharedLab
 	made   []*Lab
-	// sweeps contains a function for each lab that kills leftover processes of operators.
+	// sweeps contains a function for each lab, which kills the processes that the lab's operators
+	// have left behind.
 	sweeps []func()
 }
 
@@ -45,7 +46,7 @@ func NewLabs(dir string, mostIdle int) (*Labs, error) {
 	return &Labs{scratch: s, mostIdle: mostIdle, shared: map[string]*sharedLab{}}, err
 }
 
-// Close stops and removes all sandboxes. Their explorers must have finished.
+// Close stops and removes all sandboxes. The explorers that use them must have finished.
 func (l *Labs) Close() {
 	l.trim(0)
 	for _, sweep := range l.sweeps {
@@ -93,7 +94,8 @@ func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, err
 	return made, nil
 }
 
-// show calls `installed` with a client for the installed objects, and returns its error.
+// show calls `installed`, unless nil, with a client for a sandbox of the lab, and returns the
+// function's error.
 func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
 	if installed == nil {
 		return nil

@@ -53,8 +53,8 @@ func (s *Sandbox) Operator(ctx context.Context, path string, command []string, f
 	return made, end, nil
 }
 
-// Act performs an action, such as a restart, on a control plane component. The sandbox is not
-// reused afterwards, because the component may have lost state.
+// Act performs an action, such as "kill" or "start", on a control plane component. The sandbox is
+// not reused afterwards, because the component may have lost state.
 func (s *Sandbox) Act(ctx context.Context, name, action string) error {
 	s.spoilt = true
 	return s.dir.Control().Act(ctx, name, action)

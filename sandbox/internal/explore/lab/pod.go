@@ -20,7 +20,7 @@ import (
 
 // makePod creates the operator's Pod in the prepared state, modeled on the Deployment or
 // StatefulSet that uses the operator's account, and directs the API server's webhook calls to this
-// Pod. Without nodes, it does nothing.
+// Pod. If the workload has no nodes, it does nothing.
 func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	if *l.workload.Nodes == 0 {
 		return nil

@@ -72,7 +72,7 @@ func accountFor(ctx context.Context, config *rest.Config, named string) (account
 }
 
 // accountsOfPods maps each ServiceAccount that a Deployment or StatefulSet uses, except for default
-// accounts, to its user in the format of [incluster.Options].From.
+// accounts, to that Deployment or StatefulSet, as KIND/NAMESPACE/NAME.
 func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[string]string, error) {
 	accounts := map[string]string{}
 	add := func(kind, namespace, name, account string) {
@@ -99,8 +99,8 @@ func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[strin
 	return accounts, nil
 }
 
-// administrators is the name of the ServiceAccount in kube-system for an operator with all rights
-// that uses its pod's credentials.
+// administrators is the name of a ServiceAccount in kube-system with all rights. An operator with
+// all rights uses this account if it connects with the credentials of its Pod.
 const administrators = "sandbox-administrator"
 
 // makeAdministrator creates the ServiceAccount named administrators and binds it to cluster-admin.
@@ -183,8 +183,8 @@ func forbidden(requests []observe.Request) []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// MayNot describes the requests denied by RBAC, and how to allow them. It is empty if there are
-// none.
+// MayNot describes the requests denied by RBAC, and how to allow them. It is empty if no request
+// was denied.
 func MayNot(requests []observe.Request) string {
 	asked := forbidden(requests)
 	if len(asked) == 0 {

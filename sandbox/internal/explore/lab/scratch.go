@@ -83,7 +83,7 @@ func removeLeft(in string) {
 	}
 }
 
-// mine reports whether a path is a directory (not a symbolic link) owned by this user.
+// mine reports whether a path is a directory (not a symbolic link) owned by the current user.
 func mine(dir string) bool {
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid())

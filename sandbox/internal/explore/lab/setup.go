@@ -24,7 +24,8 @@ type Setup struct {
 	Installed func(context.Context, dynamic.Interface) error
 }
 
-// beginning returns a key for the runs' initial state. Setups with equal keys can share a lab.
+// beginning returns a key for the initial state of the operator's runs. Setups with equal keys can
+// share a lab.
 func (s *Setup) beginning() (string, error) {
 	w := s.Workload
 	about, err := results.NewAbout(results.Inputs{Installed: w.Install})
@@ -39,7 +40,7 @@ func (s *Setup) beginning() (string, error) {
 	return string(text), err
 }
 
-// MakeLab creates a lab in a directory and prepares its runs' initial state.
+// MakeLab creates a lab in a directory and prepares the initial state of the lab's runs.
 func (s *Setup) MakeLab(ctx context.Context, dir string, progress io.Writer) (*Lab, error) {
 	lab, err := New(dir, s.Workload)
 	if err != nil {

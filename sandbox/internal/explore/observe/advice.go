@@ -13,7 +13,7 @@ import (
 
 const (
 	// mostAdvised is the maximum number of fields that the advice suggests to exclude. If more
-	// fields change, they are probably not the cause.
+	// fields change, there is no advice, because the changes are probably real activity.
 	mostAdvised = 3
 	// leastQuiet is the shortest quiet time that the advice recommends for --quiet.
 	leastQuiet = 500 * time.Millisecond

@@ -27,7 +27,7 @@ func NewCensus(names Names, locks map[string]bool) *Census {
 	return &Census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }
 
-// Add counts an object and its fields. It omits masked fields, which Scope lists instead.
+// Add counts an object and its fields. It omits fields in the mask, which Scope lists instead.
 func (c *Census) Add(v *Version, mask *state.Mask) {
 	if why := WhyLeftOut(v, c.locks); why != "" {
 		what := v.Resource
@@ -68,7 +68,7 @@ func (c *Census) Add(v *Version, mask *state.Mask) {
 }
 
 // Leave counts an object of which `fields` fields are excluded from the comparison. 0 means the
-// entire object.
+// entire object. `what` and `why` tell users what is excluded, and the reason.
 func (c *Census) Leave(what, why string, fields int) {
 	key := results.NotCompared{What: what, Why: why}
 	if c.left[key] == nil {

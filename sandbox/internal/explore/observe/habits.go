@@ -20,8 +20,9 @@ import (
 // that changes back and forth, or a write that is rejected each time. The operator or another
 // client may cause it.
 type Habit struct {
-	// What is the object's general key, or a description of the write. Field is empty for a write,
-	// and for an update that changes only metadata such as the resourceVersion.
+	// What is the object's general key (see Version.GeneralKey), or a description of the write.
+	// Field is empty for a write, and for an update that changes only metadata such as the
+	// resourceVersion.
 	What, Field string
 }
 
@@ -47,17 +48,19 @@ type Habits struct {
 	// resets both.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
-	// any is the time of the last event of any kind. last is the time of the last event other than
-	// a habit.
+	// any is the time of the last object change or rejected write. last is the time of the last
+	// such event that is not a habit.
 	any, last time.Time
-	// pace is the shortest time between the last two changes of any field in the most recent
-	// update. It is 0 after a field's first change.
+	// pace is the time since the previous change of the field that has changed most recently. Among
+	// several fields in an update, the shortest time counts. It is 0 after the first change of a
+	// field.
 	pace time.Duration
-	// recent contains the possible habits observed since the last activity.
+	// recent contains the possible habits observed since the last activity other than habits.
 	recent map[Habit]*again
 }
 
-// tally counts the changes of a field, or the rejections of a write.
+// tally counts the changes of a field, or the rejections of a write. The count returns contains
+// only changes to an earlier value.
 type tally struct {
 	times, returns int
 	values         []string
@@ -80,8 +83,8 @@ const (
 	mostRefused = 3
 	// mostValues is the maximum number of values stored per field.
 	mostValues = 8
-	// slow is the shortest interval between two changes that may be a period. A quiet time exceeds
-	// shorter intervals anyway.
+	// slow is the shortest interval between two changes of a field that may be the period of a
+	// habit. Shorter intervals need no special treatment, because any quiet time exceeds them.
 	slow = 500 * time.Millisecond
 )
 
@@ -149,7 +152,8 @@ func (h *Habits) changed(v *Version) bool {
 	return false
 }
 
-// note counts a change, and returns the time since the previous change of the same field.
+// note counts a change from the value `old` to the value `now`. It returns the time since the
+// previous change of the same field, or 0 for the first change.
 func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	if t.times++; t.times > 1 {
 		between = at.Sub(t.last)
@@ -166,13 +170,14 @@ func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	return between
 }
 
-// other records activity other than a habit, and always returns true.
+// other records activity that is not a habit, and always returns true.
 func (h *Habits) other(at time.Time) bool {
 	h.any, h.last, h.pace, h.recent = at, at, 0, nil
 	return true
 }
 
-// comesAgain records an event of a possible habit.
+// comesAgain records another occurrence of a possible habit. `v` is the object version, or nil for
+// a rejected write, and `values` lists the field's values.
 func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...string) {
 	h.any = at
 	if h.recent == nil {
@@ -232,8 +237,8 @@ func (v *Version) changedPaths() []string {
 	return paths
 }
 
-// wrote records a rejected write. It ignores successful writes, whose effects reach changed, and
-// deletions of missing objects, which have no effect.
+// wrote records a rejected write. It ignores successful writes, whose effects are recorded as
+// object versions, and deletions of missing objects, which have no effect.
 func (h *Habits) wrote(r *Request, now time.Time) {
 	if r.Succeeded() || r.DeletesNothing() {
 		return
@@ -279,8 +284,8 @@ func (h *Habits) Since() time.Time {
 
 // Quiet returns how long the cluster has been quiet at `now`, counted from `began` at the earliest.
 // In a baseline run, possible habits do not count as changes if nothing else has happened for twice
-// that time. After a change that may be periodic, the result stays below `enough` until the next
-// period would have ended.
+// the returned time. After a change that may be periodic, the result stays below `enough` until the
+// next period would have ended.
 func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -314,8 +319,8 @@ func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	return all
 }
 
-// Mask excludes the habit's field from comparison by adding it to `m`, and returns the added masks.
-// `names` provides the object's key.
+// Mask excludes the habit's field from comparison by adding the field to the mask `m`. It returns
+// the entries that it has added. `names` provides the object's key.
 func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	if l.version == nil || l.Field == "" || len(l.values) < 2 {
 		return nil

@@ -35,7 +35,8 @@ type StepOutcome struct {
 	// Began is the start time of the step. Revision is the etcd revision at that time.
 	Began    time.Time
 	Revision int64
-	// From is the index of the step's first request. To is the index after its last request.
+	// From is the index of the step's first request in the log. To is the index after the step's
+	// last request.
 	From, To int
 	Took     time.Duration
 	// Gap is the longest pause between two changes in the step.
@@ -50,9 +51,9 @@ type StepOutcome struct {
 }
 
 // Beginnings maps each object's key and general key to the step in which the object first existed,
-// or to -1 if it existed before the run. A name that first exists in different steps of two runs is
-// derived from the time of day: the runs are a step apart, so both created the object at the same
-// time.
+// or to -1 if it existed before the run. The map reveals names that are derived from the clock: the
+// second baseline run is a step behind the first, so an object that both runs create at the same
+// time begins in different steps.
 func (o *Record) Beginnings() map[string]int {
 	steps := map[string]int{}
 	for i := range o.Versions {
@@ -81,7 +82,8 @@ func (o *Record) IsIn(i int, at time.Time) bool {
 	return !at.Before(o.Steps[i].Began) && at.Before(end)
 }
 
-// WritesIn returns the operator's writes in step i.
+// WritesIn returns the operator's writes in step i. `locks` is the set of keys of objects used for
+// leader election.
 func (o *Record) WritesIn(i int, locks map[string]bool) []Request {
 	var writes []Request
 	for j := range o.Requests {
@@ -92,7 +94,9 @@ func (o *Record) WritesIn(i int, locks map[string]bool) []Request {
 	return writes
 }
 
-// ReadsIn returns the distinct kinds of the operator's reads in step i, except for watches.
+// ReadsIn returns the distinct kinds of the operator's reads in step i, except for watches. `locks`
+// is the set of keys of objects used for leader election, and `stable` is the set of keys that are
+// the same in each run.
 func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	var calls []Call
 	for j := range o.Requests {
@@ -147,7 +151,7 @@ func (o *Record) Wrote(key string) bool { return o.writes(key, false) }
 func (o *Record) Touched(key string) bool { return o.writes(key, true) }
 
 func (o *Record) writes(key string, subresources bool) bool {
-	beginning, _, several := strings.Cut(key, "*") // Such as "secrets default/a-*", or "secrets default/* of ConfigMap a".
+	beginning, _, several := strings.Cut(key, "*") // Like "secrets default/a-*" or "secrets default/* of ConfigMap a".
 	return slices.ContainsFunc(o.Requests, func(r Request) bool {
 		resource, _, sub := strings.Cut(r.Resource, "/")
 		if !r.Writes(nil) || !r.Succeeded() || r.Verb == "delete" || sub && !subresources {
@@ -159,7 +163,7 @@ func (o *Record) writes(key string, subresources bool) bool {
 }
 
 // StepAt returns the number of the step that a time falls into, in a workload with the given number
-// of steps. The current step has no outcome yet.
+// of steps. The step that follows the steps with an outcome counts as begun at StepBegan.
 func (o *Record) StepAt(at time.Time, steps int) int {
 	step := 0
 	for i := range o.Steps {

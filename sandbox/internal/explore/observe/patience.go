@@ -21,10 +21,11 @@ const (
 	// has no back-off.
 	shortest = time.Second / 20
 	// MostHeld is the maximum time for which events are held back to find out whether the waits
-	// between attempts grow. In that time, a client whose back-off reaches a second makes fewer
-	// than inRow attempts.
+	// between attempts of a rejected write grow. In that time, a client whose back-off reaches a
+	// second makes fewer than inRow attempts.
 	MostHeld = time.Minute
-	// answered is the time after a client's last attempt within which another attempt may follow.
+	// answered is the minimum time to wait for another attempt after a failed attempt. A client
+	// that makes none in that time is not in a hot loop.
 	answered = 3 * time.Second
 )
 
@@ -46,7 +47,7 @@ func (r *Request) Ended() time.Time {
 	return r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
 }
 
-// limit returns the duration that a wait must exceed to count as back-off.
+// limit returns the duration that a wait between two attempts must exceed to count as back-off.
 func (w *row) limit() time.Duration {
 	var took []time.Duration
 	for _, r := range w.tries {
@@ -55,7 +56,8 @@ func (w *row) limit() time.Duration {
 	return max(shortest, slower*longest(took))
 }
 
-// grows reports whether the longest waits between attempts, as seen by the proxy, exceed the limit.
+// grows reports whether the client backs off: whether the longest wait between two attempts, as
+// seen by the proxy, exceeds the limit.
 func (w *row) grows() bool {
 	var waits []time.Duration
 	for i, r := range w.tries[1:] {
@@ -64,15 +66,16 @@ func (w *row) grows() bool {
 	return len(waits) > 0 && longest(waits) > w.limit()
 }
 
-// longest returns the longest duration, ignoring the top twentieth, because a busy machine delays
-// any client occasionally.
+// longest returns the longest duration after dropping the longest twentieth of all durations,
+// because a busy machine delays any client occasionally.
 func longest(all []time.Duration) time.Duration {
 	all = slices.Sorted(slices.Values(all))
 	return all[len(all)-1-len(all)/20]
 }
 
 // rows iterates over requests in order, and calls `each` after each failed attempt of a write. It
-// returns the writes whose last attempt failed.
+// returns the writes whose last attempt failed. `locks` is the set of keys of objects used for
+// leader election, which are ignored.
 func rows(requests []Request, locks map[string]bool, each func(*row)) map[Call]*row {
 	all := map[Call]*row{}
 	for i := range requests {
@@ -94,8 +97,8 @@ func rows(requests []Request, locks map[string]bool, each func(*row)) map[Call]*
 	return all
 }
 
-// RefusedFast returns a line for each write that the operator retried in a hot loop, without a
-// growing back-off.
+// RefusedFast returns a line for each rejected write that the operator retried in a hot loop,
+// without a growing back-off. `locks` is the set of keys of objects used for leader election.
 func RefusedFast(requests []Request, locks map[string]bool) []string {
 	told := map[Call]bool{}
 	var lines []string
@@ -109,8 +112,8 @@ func RefusedFast(requests []Request, locks map[string]bool) []string {
 }
 
 // Undecided reports whether more attempts are needed to find out whether the operator retries a
-// write in a hot loop. A write is not in a hot loop if no further attempt follows within some
-// seconds.
+// write in a hot loop. A write is not in a hot loop if no other attempt follows within some
+// seconds. `locks` is the set of keys of objects used for leader election.
 func Undecided(requests []Request, locks map[string]bool, now time.Time) bool {
 	for _, w := range rows(requests, locks, func(*row) {}) {
 		last := w.tries[len(w.tries)-1].Ended()

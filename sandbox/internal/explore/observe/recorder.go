@@ -39,7 +39,7 @@ type Version struct {
 	Prepared bool
 	Resource string
 	Object   *unstructured.Unstructured
-	// Old is the previous version of the object, or nil.
+	// Old is the previous version of the object, or nil if there is none.
 	Old *unstructured.Unstructured
 	// Revision is the numeric resourceVersion, which is an etcd revision.
 	Revision int64
@@ -70,7 +70,8 @@ type Recorder struct {
 	breaks atomic.Bool
 }
 
-// Start records until ctx is done. When it returns, all existing objects have been recorded.
+// Start returns a recorder that watches all objects until ctx is done. When Start returns, all
+// existing objects have been recorded.
 func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(key string)) (*Recorder, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // Deprecated resources are watched like all others.
@@ -132,7 +133,7 @@ func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
 // comesBack is the maximum duration of an API server outage.
 const comesBack = time.Minute
 
-// Served waits until the API server and etcd respond.
+// Served waits until the API server and etcd respond, but no longer than comesBack.
 func (r *Recorder) Served(ctx context.Context) error {
 	return r.eventually(ctx, func() error {
 		_, err := r.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
@@ -140,7 +141,8 @@ func (r *Recorder) Served(ctx context.Context) error {
 	})
 }
 
-// eventually retries do until it succeeds or comesBack has passed. It returns the last error.
+// eventually retries the function `do` until it succeeds or comesBack has passed. It returns the
+// last error of `do`.
 func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(comesBack); ; {
 		err := do()
@@ -251,7 +253,7 @@ func (v *Version) Heartbeat() bool {
 	return maps.Equal(state.Flatten(v.Old.Object, report), state.Flatten(v.Object.Object, report))
 }
 
-// Key returns the object's key, see NameKey.
+// Key returns the object's key, like "pods default/web" (see NameKey).
 func (v *Version) Key() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), v.Object.GetName())
 }
@@ -289,8 +291,8 @@ func (r *Recorder) Objects() []Version {
 	return objects
 }
 
-// Knows reports whether an object with the given key, as of [Version.Key], exists as far as its events
-// have arrived.
+// Knows reports whether an object with the given key (see [Version.Key]) exists, according to the
+// events that have arrived so far.
 func (r *Recorder) Knows(key string) bool {
 	return slices.ContainsFunc(r.Objects(), func(v Version) bool { return v.Key() == key })
 }

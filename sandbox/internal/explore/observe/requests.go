@@ -20,7 +20,8 @@ import (
 type Request proxy.Entry
 
 // Election lists the resources used for leader election. unheeded lists the Event resources, to
-// which no client reacts. Requests for either do not count as work.
+// which no client reacts. Requests for resources in either list are not counted as the operator's
+// work.
 var (
 	Election = []string{"leases.coordination.k8s.io"}
 	unheeded = []string{"events", "events.events.k8s.io"}
@@ -40,25 +41,25 @@ var readVerbs = []string{"get", "list", "watchlist"}
 var WriteVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 // Writes reports whether a request writes objects to which other clients may react. It excludes
-// leader election.
+// leader election: Leases, and the objects whose keys are in `locks`.
 func (r *Request) Writes(locks map[string]bool) bool {
 	return slices.Contains(WriteVerbs, r.Verb) && r.matters(locks)
 }
 
 // reads reports whether a request gets or lists objects. It excludes Events, reviews and leader
-// election.
+// election. `locks` is the set of keys of objects used for leader election.
 func (r *Request) reads(locks map[string]bool) bool {
 	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
 }
 
 // Polls reports whether a request gets or lists objects, like a client that polls in a loop. It
-// excludes leader election.
+// excludes leader election: Leases, and the objects whose keys are in `locks`.
 func (r *Request) Polls(locks map[string]bool) bool {
 	return (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(Election, r.Resource) && !locks[NameKey(r.Resource, r.Namespace, r.Name)]
 }
 
 // matters reports whether a request concerns objects other than Events, reviews, and objects used
-// for leader election.
+// for leader election: Leases, and the objects whose keys are in `locks`.
 func (r *Request) matters(locks map[string]bool) bool {
 	resource, _, _ := strings.Cut(r.Resource, "/")
 	return r.Event == "" && !slices.Contains(Election, resource) && !slices.Contains(unheeded, resource) && !slices.Contains(questions, resource) &&
@@ -108,8 +109,8 @@ func code(status int) string {
 type Log struct {
 	mu       sync.Mutex
 	requests []Request
-	// forgotten is the number of requests before those in requests. kept lists the ones among them
-	// that Forget has kept.
+	// forgotten is the number of requests that Forget has removed from the list requests. kept
+	// lists the removed requests that Forget has retained as examples.
 	forgotten int
 	kept      []Request
 	locks     map[string]bool
@@ -142,7 +143,8 @@ func (l *Log) AddLock(key string) {
 	l.locks[key] = true
 }
 
-// Since returns the requests from index n, sorted by time.
+// Since returns the requests from index n on, sorted by time. Indexes count all requests so far, in
+// the order in which they were logged.
 func (l *Log) Since(n int) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,9 +163,9 @@ func (l *Log) Len() int {
 	return l.forgotten + len(l.requests)
 }
 
-// Forget discards the requests so far, to bound the memory of a long run. Of the requests that
-// `keep` accepts, it keeps one of each kind of call and response. Indexes of later requests stay the
-// same.
+// Forget discards all requests logged so far, to bound the memory of a long run. Of the requests
+// that `keep` accepts, it keeps one of each kind of call and response. Indexes of later requests
+// stay the same.
 func (l *Log) Forget(keep func(*Request) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +214,8 @@ func CallOf(r *Request, stable map[string]bool) Call {
 	return c
 }
 
-// NameKey returns an object's key, like "pods default/web". It ignores a subresource.
+// NameKey returns an object's key, like "pods default/web". It ignores a subresource, as in
+// pods/status.
 func NameKey(resource, namespace, name string) string {
 	main, _, _ := strings.Cut(resource, "/")
 	return main + " " + namespace + "/" + name

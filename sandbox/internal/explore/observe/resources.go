@@ -22,8 +22,8 @@ var unrecorded = []string{
 	"servicecidrs.networking.k8s.io",
 }
 
-// recorded returns the resources to record, keyed by name. never lists the other resources that
-// have objects.
+// recorded returns the resources to record, keyed by name, like "deployments.apps". `never` lists
+// the other resources that have objects.
 func recorded(config *rest.Config) (recorded map[string]schema.GroupVersionResource, never []string, err error) {
 	lists, _, err := ResourcesOf(config)
 	if err != nil {
@@ -51,8 +51,8 @@ func recorded(config *rest.Config) (recorded map[string]schema.GroupVersionResou
 	return recorded, slices.Compact(never), nil
 }
 
-// ResourcesOf returns an API server's resources, and the API versions of unavailable aggregated
-// servers.
+// ResourcesOf returns an API server's resources. `unserved` lists the API versions whose aggregated
+// servers are unavailable.
 func ResourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved []string, err error) {
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 // RestlessFor is the period in which changes are counted to find the most frequent change.
 const RestlessFor = 10 * time.Second
 
-// Standing returns the differences in objects that have not been created or changed after `since`.
+// Standing returns the given differences, except for differences in objects that were created or
+// changed after `since`.
 func Standing(all []state.Difference, names Names, versions []Version, since time.Time) []state.Difference {
 	moving := map[string]bool{}
 	for i := range versions {
@@ -29,8 +30,9 @@ func Standing(all []state.Difference, names Names, versions []Version, since tim
 	return slices.DeleteFunc(slices.Clone(all), func(d state.Difference) bool { return moving[d.Object] })
 }
 
-// Restless describes the most frequent change in the period before `now`. It prefers the operator's
-// writes that had an effect or were rejected. If there are none, it considers any change.
+// Restless describes the most frequent change in the period of the length `while` before `now`. It
+// prefers the operator's writes that had an effect or were rejected. If there are no such writes,
+// it considers any change. `locks` is the set of keys of objects used for leader election.
 func Restless(requests []Request, versions []Version, locks map[string]bool, while time.Duration, now time.Time) string {
 	often, last := map[string]int{}, ""
 	since := now.Add(-while)

@@ -75,11 +75,13 @@ var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 // OfControlPlane is the reason, as shown to users, for excluding an object in a system namespace.
 const OfControlPlane = "the control plane's own"
 
-// LeftOut reports whether an object is excluded from states.
+// LeftOut reports whether an object is excluded from states. `locks` is the set of keys of objects
+// used for leader election.
 func LeftOut(v *Version, locks map[string]bool) bool { return WhyLeftOut(v, locks) != "" }
 
 // WhyLeftOut explains to users why an object is excluded from states. It is empty for included
-// objects. Objects used for leader election and objects of the control plane are excluded.
+// objects. Objects used for leader election, whose keys are in `locks`, and objects of the control
+// plane are excluded.
 func WhyLeftOut(v *Version, locks map[string]bool) string {
 	switch {
 	case locks[v.Key()]:
@@ -92,7 +94,8 @@ func WhyLeftOut(v *Version, locks map[string]bool) string {
 	return ""
 }
 
-// State returns the normalized state of objects.
+// State returns the normalized state of objects. `locks` is the set of keys of objects used for
+// leader election, which are excluded.
 func (a Names) State(objects []Version, locks map[string]bool) State {
 	s := State{}
 	for i := range objects {
@@ -136,7 +139,7 @@ func (v *Version) GeneralKey() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), state.WithoutUIDs(v.Object.GetName()))
 }
 
-// ownerName returns * in place of an owner name that differs from run to run, such as a ReplicaSet
+// ownerName returns an owner's name, or * if the name differs from run to run, such as a ReplicaSet
 // name that ends with a template hash.
 func (a Names) ownerName(name string) string {
 	for key := range a.Stable {
@@ -151,7 +154,8 @@ func (a Names) ownerName(name string) string {
 // rollout.
 var counter = regexp.MustCompile(`^metadata\.annotations\..*/revision(-history)?$`)
 
-// Fields returns an object's leaves, except for fields that are not compared.
+// Fields returns the path and value of each leaf in an object, except for fields that are not
+// compared.
 func (a Names) Fields(v *Version) Fields {
 	paths := slices.Concat(ignored, ignoredOf[v.Resource])
 	for _, u := range a.Unjudged {
@@ -164,8 +168,8 @@ func (a Names) Fields(v *Version) Fields {
 		object = sortedEndpoints(v.Object)
 	}
 	f := state.Flatten(object, func(path string) bool {
-		// Ignore copies of the annotation: an operator may copy its custom resource's annotations
-		// to all objects that it creates.
+		// Ignore TouchedAnnotation in all objects: an operator may copy the annotations of its
+		// custom resource to all objects that it creates.
 		return strings.HasSuffix(path, "annotations."+TouchedAnnotation) || counter.MatchString(path) || slices.ContainsFunc(paths, func(p string) bool {
 			rest, is := strings.CutPrefix(path, p)
 			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -220,7 +224,7 @@ func observed(f Fields, generation int64) {
 }
 
 // WhyIgnored explains to users why a field is not compared. `what` names the group of fields that
-// it belongs to; `why` is the reason.
+// the field belongs to, and `why` is the reason.
 func (a Names) WhyIgnored(resource, path string) (what, why string) {
 	for _, u := range a.Unjudged {
 		if ResourceIs(resource, u.Resource) && state.Within(u.Path, path) {
@@ -242,7 +246,7 @@ func (a Names) WhyIgnored(resource, path string) (what, why string) {
 const Whole = "*"
 
 // Edits returns the changed paths outside of metadata and status. It returns Whole if the object is
-// created or deleted, or if its deletion begins.
+// created or deleted, or if the object's deletion begins.
 func (v *Version) Edits() []string {
 	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
 		return []string{Whole}

@@ -80,7 +80,7 @@ func (n *Networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve lets a sandbox's API server connect to the operator through a Unix socket at the given
-// path, until end is called.
+// path, until the returned function is called.
 func (n *Networks) Serve(ctx context.Context, path string) (end func(), _ error) {
 	_ = os.Remove(path)
 	listener, err := socket.Listen(ctx, path)

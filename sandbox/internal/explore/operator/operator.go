@@ -26,7 +26,7 @@ type Operator struct {
 	Command    []string
 	Kubeconfig string
 	// Pod provides the environment of a container in a pod. If it is nil, the process runs as if it
-	// were outside a cluster. Environment lists additional variables.
+	// were outside a cluster. Environment lists additional environment variables, as NAME=VALUE.
 	Pod         *incluster.Pod
 	Environment []string
 	// Serve accepts API requests on a listener in the process's network namespace. Networks
@@ -43,11 +43,11 @@ type Operator struct {
 	mu      sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
-	// killed is set when the process is killed on purpose, so that its termination does not count
-	// as an exit.
+	// killed is set when the process is killed on purpose, so that the kill does not count as an
+	// exit of the operator.
 	killed bool
 	// exits lists the exit statuses of processes, such as "exit status 1". words lists the same
-	// statuses, each with the last lines of output.
+	// statuses, each with the last lines of output before the exit.
 	exits, words []string
 	closed       bool
 }
@@ -121,7 +121,8 @@ func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 	return o.Pod.Start(command, child.Start)
 }
 
-// endOf returns whether a process was killed or ended in another way.
+// endOf returns observe.Killed for a process that SIGKILL has ended, and observe.Exited for any
+// other process.
 func endOf(state *os.ProcessState) observe.ProcessChange {
 	if state == nil {
 		return observe.Exited
@@ -135,8 +136,8 @@ func endOf(state *os.ProcessState) observe.ProcessChange {
 // restartAfter is the delay before the process is restarted after an exit.
 const restartAfter = time.Second
 
-// over records an exit and schedules a restart, unless the process was killed on purpose or the
-// operator is closed.
+// over records an exit of the process and schedules a restart, unless the process was killed on
+// purpose or the operator is closed.
 func (o *Operator) over(command *exec.Cmd) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,8 +158,8 @@ func (o *Operator) over(command *exec.Cmd) {
 	})
 }
 
-// Kill kills the process and its children, and returns when the process has exited. It is not
-// restarted.
+// Kill kills the process and its children, and returns when the process has exited. The process is
+// not restarted.
 func (o *Operator) Kill() {
 	o.mu.Lock()
 	process, ended := o.process, o.ended
@@ -210,15 +211,15 @@ func (o *Operator) Close() {
 	o.Kill()
 }
 
-// AllLastWords returns a line for each exit, with its status and the last lines of output before
-// it.
+// AllLastWords returns a line for each exit of the process, with the exit status and the last lines
+// of output before the exit.
 func (o *Operator) AllLastWords() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.words...)
 }
 
-// Ends returns the status of each exit, such as "exit status 1".
+// Ends returns the status of each exit of the process, such as "exit status 1".
 func (o *Operator) Ends() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

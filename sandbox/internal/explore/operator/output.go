@@ -28,12 +28,13 @@ type Output struct {
 }
 
 const (
-	// mostOutput is the minimum size of the retained output in bytes.
+	// mostOutput is the number of bytes to which the retained output is truncated when it exceeds
+	// twice that size.
 	mostOutput = 2 << 20
-	// longestLine is the maximum number of bytes searched in a line. Programs may write without
-	// newlines.
+	// longestLine is the maximum number of bytes of a line that are searched for failures. Programs
+	// may write any amount of output without a newline.
 	longestLine = 64 << 10
-	// mostFailed is the maximum number of retained failures. A single failure suffices for a
+	// mostFailed is the maximum number of retained failures. A single failure is enough for a
 	// finding.
 	mostFailed = 100
 )
@@ -78,7 +79,8 @@ func (o *Output) look(line []byte) {
 	}
 }
 
-// locate appends a panic's origin to the last failure, as soon as a line contains it.
+// locate appends a panic's origin to the last failure, as soon as a line of the stack trace
+// contains the origin.
 func (o *Output) locate(line string) {
 	if o.trace == nil {
 		return
@@ -98,14 +100,14 @@ func (o *Output) Tracing() bool {
 	return o.trace != nil && time.Since(o.trace.began) < traced
 }
 
-// Failures returns a line for each failure so far.
+// Failures returns a line for each panic so far, and each line that matches Fail.
 func (o *Output) Failures() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.failed...)
 }
 
-// Tail returns the last lines of the output.
+// Tail returns the last lines of the output, at most as many as given.
 func (o *Output) Tail(lines int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +115,7 @@ func (o *Output) Tail(lines int) []string {
 	return all[max(0, len(all)-lines):]
 }
 
-// lastWords is the number of output lines reported with an exit.
+// lastWords is the number of output lines that are reported with an exit status.
 const lastWords = 3
 
 // LastWritten separates an exit status from the preceding output in reports.

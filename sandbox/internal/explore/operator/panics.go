@@ -22,7 +22,7 @@ type trace struct {
 }
 
 const (
-	// mostFrames is the maximum number of lines to search.
+	// mostFrames is the maximum number of lines after a panic that are searched.
 	mostFrames = 400
 	// traced is the time allowed for writing a stack trace. It is shorter than the shortest quiet
 	// time, so that no step ends before the trace is complete.
@@ -37,13 +37,14 @@ var (
 )
 
 // foreign lists the first path elements of packages that do not belong to the program itself: the
-// standard library, and Kubernetes libraries, which call the operator.
+// standard library, and libraries of Kubernetes, Google and Uber.
 var foreign = strings.Fields(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt
 	go hash html image index internal io iter log maps math mime net os panic path plugin reflect regexp runtime slices sort strconv strings
 	structs sync syscall testing text time unicode unique unsafe vendor weak
 	k8s.io sigs.k8s.io golang.org google.golang.org go.uber.org`)
 
-// next examines the next line, and returns the stack frame if it belongs to the program itself.
+// next examines the next line of output. If the line completes a stack frame of the program itself,
+// it returns the frame as FUNCTION (FILE:LINE).
 func (t *trace) next(line string) (frame string, found bool) {
 	line = strings.TrimSpace(line)
 	t.lines++
@@ -67,7 +68,7 @@ func isOwn(function string) bool {
 }
 
 // framesIn returns the lines of a stack trace that is embedded in a single line, as in JSON logs.
-// It returns nil if there is none.
+// It returns nil if the line contains no stack trace.
 func framesIn(line string) []string {
 	if !strings.Contains(line, `\n`) {
 		return nil

@@ -21,23 +21,25 @@ type Settler struct {
 	Log      *observe.Log
 	Habits   *observe.Habits
 	Proxy    *proxy.Server
-	// Base and Fault are nil in a baseline run. Fault is also nil in a run without a fault.
+	// Base is the baseline that the run is compared with. Fault is the fault that the run injects,
+	// or nil if there is none. Both are nil in a baseline run and in fuzz.
 	Base  *baseline.Baseline
 	Fault *faults.Fault
-	// Most is the quiet time of baseline runs, set by --quiet.
+	// Most is the quiet time of baseline runs: the value of --quiet, or more on a busy machine.
 	Most time.Duration
-	// Say, unless nil, returns advice for users on how to exclude a field from the verdict.
+	// Say, unless nil, returns the advice for users on how to exclude a field of a resource from
+	// the verdict.
 	Say func(resource, path string) string
 
-	// Step is the number of the current step. first is the index of the step's first request. Began
-	// is the time of the last action of explore or fuzz in the step.
+	// Step is the number of the current step. first is the index of the step's first request in
+	// Log. Began is the time of the last action of explore or fuzz in the step.
 	Step, first int
 	Began       time.Time
 	// Revisions lists the etcd revisions at which the steps began.
 	Revisions []int64
 }
 
-// Begin starts a step and returns its start time and etcd revision.
+// Begin starts a step. It returns the start time and the etcd revision at that time.
 func (s *Settler) Begin() (began time.Time, revision int64) {
 	s.Began, revision = time.Now(), s.Recorder.Revision()
 	s.Revisions = append(s.Revisions, revision)
@@ -62,8 +64,8 @@ func (s *Settler) QuietFor() time.Duration {
 	return s.Habits.Quiet(s.Began, time.Now(), s.Enough())
 }
 
-// lastQuiet is the quiet time after the last expected write, in steps without a fault. Later
-// changes are still noticed in the following steps.
+// lastQuiet is the quiet time in a step without a fault, after the last write that the baseline
+// contains. Later changes are still noticed in the following steps.
 const lastQuiet = 400 * time.Millisecond
 
 // Quiet returns the quiet time of a step in a run that is compared with a baseline. The last step
@@ -132,8 +134,8 @@ func (s *Settler) MissingWatches() []string {
 	return slices.DeleteFunc(slices.Clone(s.Base.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
 }
 
-// RequestsIn counts the operator's reads and writes in the current step that are at most `while`
-// old.
+// RequestsIn counts the reads and writes that the operator has sent in the current step, and at
+// most the duration `while` ago.
 func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	since := time.Now().Add(-while)
 	for _, request := range s.Log.Since(s.first) {
@@ -148,7 +150,8 @@ func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	return reads, writes
 }
 
-// Restless describes the current step's most frequent change within the last `while`.
+// Restless describes the most frequent change in the current step. It considers changes that are at
+// most the duration `while` old.
 func (s *Settler) Restless(while time.Duration) string {
 	versions, _ := s.Recorder.All()
 	return observe.Restless(s.Log.Since(s.first), versions, s.Base.LockKeys(), while, time.Now())
@@ -168,7 +171,7 @@ func (s *Settler) Advice() []string {
 	return observe.Advice(versions, time.Now().Add(-observe.RestlessFor), s.Most, s.unjudge)
 }
 
-// LastWrites returns the operator's last n writes, one line each.
+// LastWrites returns a line for each of the operator's last n writes.
 func (s *Settler) LastWrites(n int) []string {
 	var lines []string
 	for _, request := range s.Log.Since(0) {

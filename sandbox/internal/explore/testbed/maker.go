@@ -49,7 +49,7 @@ type Maker struct {
 
 	scratch *lab.Scratch
 	lab     *lab.Lab
-	// sweep kills leftover processes of operators, programs and step commands.
+	// sweep kills the processes that operators, programs and commands of steps have left behind.
 	sweep func()
 }
 

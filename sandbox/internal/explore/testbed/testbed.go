@@ -20,7 +20,8 @@ import (
 type Options struct {
 	// Name is part of the names of the testbed's temporary files.
 	Name string
-	// New requests an unused sandbox, to rule out leftovers of earlier operators.
+	// New is set if the testbed needs an unused sandbox, to rule out leftovers of earlier
+	// operators.
 	New bool
 	// Habits decides which object versions count as activity. Log stores the operator's requests.
 	Habits *observe.Habits
@@ -97,7 +98,7 @@ func (t *Testbed) End() {
 	}
 }
 
-// component kills or starts a control plane component.
+// component performs an action, "kill" or "start", on a control plane component.
 func (t *Testbed) component(ctx context.Context, name, action string) error {
 	if err := t.Sandbox.Act(ctx, name, action); err != nil {
 		return err

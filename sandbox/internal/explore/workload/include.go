@@ -82,7 +82,7 @@ func installable(paths []string, dir string) error {
 	return nil
 }
 
-// within resolves a path relative to dir, unless the path is absolute.
+// within resolves a path relative to the directory `dir`, unless the path is absolute.
 func within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

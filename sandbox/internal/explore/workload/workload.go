@@ -45,7 +45,8 @@ type Workload struct {
 	// Nodes is the number of simulated nodes. Defaults to 3.
 	Nodes *int `json:"nodes,omitempty"`
 	// WithoutControllers lists controllers to disable in the sandbox's controller manager, because
-	// the operator replaces them. The names are the same as in its --controllers flag.
+	// the operator replaces them. The names are the same as in the controller manager's
+	// --controllers flag.
 	WithoutControllers []string `json:"withoutControllers,omitempty"`
 	Steps              []Step   `json:"steps"`
 	// Invariants lists conditions that every version of an object must satisfy.
@@ -142,7 +143,7 @@ const defaultNodes = 3
 const defaultWait = time.Minute
 
 // Read reads and validates a workload file and the files that it includes. Paths in a file are
-// relative to its directory.
+// relative to the directory of that file.
 func Read(file string) (*Workload, error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -382,7 +383,8 @@ func objectNames(manifest string) ([]string, error) {
 	}
 }
 
-// MayRemoveAnnotations reports whether a step may remove another client's annotation.
+// MayRemoveAnnotations reports whether a step may remove another client's annotation: by a command,
+// or by a patch of annotations.
 func (s *Step) MayRemoveAnnotations() bool {
 	if s.Patch == nil {
 		return s.Run != ""

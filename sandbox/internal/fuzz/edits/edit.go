@@ -36,7 +36,8 @@ const (
 var Classes = []Class{Plausible, Empty, Beyond, Wrong, Absent, Limit, Hostile}
 
 // Meant reports whether users may want values of the class. With such values, the operator must
-// reach the same state as with a new object. With other values, it may keep the previous state.
+// reach the same state as with a new object. With other values, the operator may keep the previous
+// state.
 func (c Class) Meant() bool {
 	return c == Plausible || c == Limit || c == Empty || c == Absent
 }

@@ -89,8 +89,9 @@ func hostileKeys() []struct{ what, key string } {
 	}
 }
 
-// conflicts adds edits that copy the keys of each map to every other map, with a different value.
-// Operators often merge maps, such as user labels with a selector's labels.
+// conflicts adds edits that copy the keys of each string map in the sample to every other string
+// map, with a different value. Operators often merge maps, such as user labels with a selector's
+// labels.
 func (w *walker) conflicts() {
 	for _, at := range w.maps {
 		for _, from := range w.maps {

@@ -121,7 +121,8 @@ func empty(value any) bool {
 	return false
 }
 
-// decoded decodes a JSON value in a schema, such as a default.
+// decoded decodes a JSON value in a schema, such as a default. It returns false for a missing or
+// invalid value.
 func decoded(j *apiextensionsv1.JSON) (any, bool) {
 	if j == nil {
 		return nil, false

@@ -44,7 +44,8 @@ func valuesOf(s *Schema, name string, now any) []value {
 func texts(s *Schema, name, now string, known bool) []value {
 	values := []value{{Empty, "empty", ""}}
 	if !known && len(s.Enum) == 0 && isConstant(name, now) {
-		// The allowed constants are not listed in the schema.
+		// The current value is a constant, but the schema does not list the constants that are
+		// allowed.
 		values = append(values, value{Wrong, "no constant", now + "2"})
 	} else if !known && len(s.Enum) == 0 {
 		if s.Pattern == "" && s.Format == "" {
@@ -146,7 +147,7 @@ func many(s *Schema, now []any, length int) []any {
 	return list
 }
 
-// another returns an item that is not in the list yet.
+// another returns an item that is not in the list yet, or false if it cannot generate one.
 func another(s *Schema, now []any) (any, bool) {
 	if len(now) > 0 {
 		return distinct(s, now[0], len(now)), true
@@ -157,7 +158,8 @@ func another(s *Schema, now []any) (any, bool) {
 	return plausible(s.Items.Schema, "", deepest)
 }
 
-// distinct returns a copy of an item with a number added to its key fields.
+// distinct returns a copy of a list item, made unique by a number. The number is added to a string
+// or an integer, or to the key fields of an object.
 func distinct(s *Schema, item any, number int) any {
 	switch item := item.(type) {
 	case string:

@@ -37,8 +37,8 @@ func Of(schema *Schema, sample map[string]any) []Edit {
 type place struct {
 	path Path
 	name string
-	// anchor is the path of the outermost parent that is missing in the sample, and whole is the
-	// value for this parent. whole is nil if the sample contains the property.
+	// anchor is the shortest part of the path that is missing in the sample. whole is the value
+	// that an edit sets at this part. whole is nil if the sample contains the property.
 	anchor Path
 	whole  any
 }
@@ -143,8 +143,8 @@ func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 	}
 }
 
-// unknown adds edits of fields that the schema preserves without describing them. Their schema is
-// guessed from their values.
+// unknown adds edits of fields that the schema preserves without describing them. The schema of
+// such a field is guessed from its value.
 func (w *walker) unknown(s *Schema, at place, now map[string]any, around []rule) {
 	if s.XPreserveUnknownFields == nil || !*s.XPreserveUnknownFields {
 		return

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command score runs explore on published versions of operators, some of which have known mistakes,
-// and prints a Markdown table of the findings for test/findings.md.
+// Command score runs explore on published versions of operators, some of which have known bugs, and
+// prints a Markdown table of the findings for test/findings.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
 //
@@ -32,7 +32,7 @@ import (
 //go:embed *.yaml
 var workloads embed.FS
 
-// row describes an operator and its known mistakes, which are reported in a table row.
+// row describes an operator and its known bugs, which are reported in a table row.
 type row struct {
 	name string
 	// module is the operator's Go module, or empty for an operator in this repository; crds is the
@@ -43,11 +43,11 @@ type row struct {
 	known                 []mistake
 }
 
-// mistake is a known mistake of an operator.
+// mistake is a known bug of an operator. Its name begins with the number of the GitHub issue.
 type mistake struct {
 	name string
-	// fault is the kind of fault that reveals the mistake, or empty for any kind; says lists
-	// phrases that must all occur in a single line of the finding.
+	// fault is the kind of fault that reveals the bug, or empty for any kind. says lists phrases
+	// that must all occur in a single line of the finding.
 	fault string
 	says  []string
 }
@@ -67,7 +67,7 @@ var rows = []row{
 		},
 	},
 	{
-		// Two of the three mistakes are fixed in this version.
+		// Two of the three known bugs of version 1.6.0 are fixed in this version.
 		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
 		known: []mistake{scaleDown},
 	},
@@ -227,7 +227,7 @@ func readFindings(dir string) ([]finding, error) {
 	return findings, nil
 }
 
-// shows reports whether the given mistake explains the finding.
+// shows reports whether the given bug explains the finding.
 func (f *finding) shows(m mistake) bool {
 	if m.fault != "" && m.fault != f.Fault.Kind {
 		return false
@@ -242,8 +242,8 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the files of the findings that a report lists, which has an entry for each group of
-// findings.
+// shown returns the files of the findings that a report lists. A report lists a single finding for
+// each group of findings.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {
@@ -254,8 +254,8 @@ func shown(report string) []string {
 	return files
 }
 
-// line returns the operator's table row: the known mistakes that were found, the time after which
-// they were found, and the number of other findings.
+// line returns the operator's table row: the known bugs that were found, the time after which they
+// were found, and the number of other findings.
 func (r row) line(findings []finding, shown []string, played int, took time.Duration) string {
 	var known, found []string
 	for _, m := range r.known {

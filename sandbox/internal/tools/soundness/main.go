@@ -1,15 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soundness runs explore and fuzz on pairs of small operators: each pair has an operator
-// that makes a known mistake, and a twin that does not. It prints a Markdown table of the findings
-// for test/findings.md, with wrong verdicts first.
+// Command soundness runs explore and fuzz on pairs of small operators. Both operators of a pair
+// behave the same, except that one has a known bug and its twin does not. The command prints a
+// Markdown table of the findings for test/findings.md, with wrong verdicts first.
 //
 //	soundness [--jobs N] DIR [PAIR...]
 //
-// The exit code is 1 unless every mistake is found and no twin has a finding. Pairs that begin in
-// the same state share their sandboxes. This program contains the complete sandbox command, so that
-// the pairs can share sandboxes within its process.
+// The exit code is 1 unless every bug is found and no twin has a finding. Pairs that begin in the
+// same state share their sandboxes. This program contains the complete sandbox command, so that the
+// pairs can share sandboxes within its process.
 package main
 
 import (
@@ -72,7 +72,8 @@ func run(ctx context.Context) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the operators: %w", err)
 	}
-	// Keep more sandboxes than there are jobs, because some pairs begin in other states.
+	// Keep some idle sandboxes in addition to the sandboxes of the jobs, because pairs that begin
+	// in different states cannot share a sandbox.
 	labs, err := lab.NewLabs(dir, 1+*jobs/2)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func nameOf(t *Thing) cache.ObjectName {
 	return cache.ObjectName{Namespace: t.Namespace, Name: t.Name}
 }
 
-// noExpectations creates ConfigMaps up to the count in the spec. With the mistake, it counts the
+// noExpectations creates ConfigMaps up to the count in the spec. The buggy variant counts the
 // ConfigMaps in its cache, where the most recent ones may still be missing.
 func noExpectations(ctx context.Context, o *operator, t *Thing) error {
 	all, err := o.children(ctx, t)
@@ -42,7 +42,7 @@ func noExpectations(ctx context.Context, o *operator, t *Thing) error {
 	return nil // The events of the created ConfigMaps trigger another reconcile.
 }
 
-// overwrites sets an annotation on the Thing. With the mistake, it retries a failed update with the
+// overwrites sets an annotation on the Thing. The buggy variant retries a failed update with the
 // object from its cache and the current resourceVersion, which overwrites other clients' changes.
 func overwrites(ctx context.Context, o *operator, t *Thing) error {
 	if t.Annotations["example.com/says"] == t.Spec.Message || o.known[t.UID] {
@@ -68,7 +68,7 @@ func overwrites(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// observedTooNew acts on the Thing in its cache. With the mistake, it reports the Thing's current
+// observedTooNew acts on the Thing in its cache. The buggy variant reports the Thing's current
 // generation as observed, although the generation in the cache may be older.
 func observedTooNew(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := o.maps.ConfigMaps(t.Namespace).Get(t.Name); err == nil && t.Status.ObservedGeneration == t.Generation {

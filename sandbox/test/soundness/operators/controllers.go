@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// again calls look after each event of one of the given informers, and retries it after a delay if
-// it fails.
+// again calls the function "look" after each event of the given informers, and retries it after a
+// delay if it fails.
 func (o *operator) again(ctx context.Context, factory informers.SharedInformerFactory, look func() error, all ...cache.SharedIndexInformer) error {
 	changed := make(chan struct{}, 1)
 	wake := func(any) {
@@ -56,7 +56,7 @@ func (o *operator) again(ctx context.Context, factory informers.SharedInformerFa
 	}
 }
 
-// tooManyPods acts as the ReplicaSet controller. With the mistake, it counts the pods in its cache,
+// tooManyPods acts as the ReplicaSet controller. The buggy variant counts the pods in its cache,
 // which may be stale.
 func tooManyPods(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
@@ -93,7 +93,7 @@ func tooManyPods(ctx context.Context, o *operator, _, _ cache.SharedIndexInforme
 }
 
 // surges acts as the Deployment controller: it scales old ReplicaSets to 0 before it creates the
-// new ReplicaSet. With the mistake, it ignores an error of the scale-down, so that too many pods
+// new ReplicaSet. The buggy variant ignores an error of the scale-down, so that too many pods
 // exist.
 func surges(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
@@ -149,8 +149,8 @@ func (o *operator) rollOut(ctx context.Context, d *appsv1.Deployment) error {
 	return err
 }
 
-// wantedClaims deletes the PersistentVolumeClaims of replicas that a StatefulSet no longer has.
-// With the mistake, it reads the number of replicas from its cache, which may be stale.
+// wantedClaims deletes the PersistentVolumeClaims of replicas that a StatefulSet no longer has. The
+// buggy variant reads the number of replicas from its cache, which may be stale.
 func wantedClaims(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
 	sets, claims, pods := factory.Apps().V1().StatefulSets(), factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().Pods()
@@ -185,7 +185,7 @@ func wantedClaims(ctx context.Context, o *operator, _, _ cache.SharedIndexInform
 }
 
 // takesPod fences a pod of a ReplicaSet by removing the pod's label, so that the ReplicaSet
-// releases the pod. With the mistake, it replaces the pod's owner instead.
+// releases the pod. The buggy variant replaces the pod's owner instead.
 func takesPod(ctx context.Context, o *operator, t *Thing) error {
 	fenced, err := o.client.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "fenced=true"})
 	if err != nil {

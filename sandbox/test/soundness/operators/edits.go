@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// answer keeps a ConfigMap with the fields of the Thing's spec, and a second ConfigMap if "extra"
-// is set. It reports an invalid spec in the status. The operators for fuzz all behave like this,
-// except for one mistake each.
+// answer keeps a ConfigMap with the fields of the Thing's spec up to date, and a second ConfigMap
+// if "extra" is set. It reports an invalid spec in the status. The operators for fuzz all behave
+// like this, except for one bug each.
 func answer(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := time.ParseDuration(t.Spec.Interval); t.Spec.Interval != "" && err != nil {
 		return o.refuse(ctx, t, err.Error())
@@ -49,7 +49,7 @@ func (o *operator) refuse(ctx context.Context, t *Thing, problem string) error {
 	return o.report(ctx, t, Status{Problem: problem, Phase: "Refused", ObservedGeneration: t.Generation})
 }
 
-// emptyList prints the first item in the Thing's spec. With the mistake, it panics if the list of
+// emptyList prints the first item in the Thing's spec. The buggy variant panics if the list of
 // items is empty.
 func emptyList(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong || len(t.Spec.Items) > 0 {
@@ -58,7 +58,8 @@ func emptyList(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// divides computes a quotient by the count in the spec of the Thing. With the mistake, it panics if the count is 0.
+// divides divides a number by the count in the Thing's spec. The buggy variant panics if the count
+// is 0.
 func divides(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong || t.Spec.Count > 0 {
 		fmt.Fprintln(os.Stderr, "for each:", 100/t.Spec.Count)
@@ -66,8 +67,8 @@ func divides(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// stuck handles a Thing like answer. With the mistake, it ignores all later edits of a Thing whose
-// spec was once invalid.
+// stuck handles a Thing like the function answer. The buggy variant ignores all later edits of a
+// Thing whose spec was once invalid.
 func stuck(ctx context.Context, o *operator, t *Thing) error {
 	if o.known[t.UID] {
 		return nil
@@ -77,8 +78,8 @@ func stuck(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// leftover handles a Thing like answer. With the mistake, it does not delete the second ConfigMap
-// when "extra" is removed from the spec.
+// leftover handles a Thing like the function answer. The buggy variant does not delete the second
+// ConfigMap when "extra" is removed from the spec.
 func leftover(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong && !t.Spec.Extra {
 		if err := o.keep(ctx, child(t, t.Name, dataOf(t))); err != nil {
@@ -89,8 +90,8 @@ func leftover(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// spins handles a Thing like answer. With the mistake, it writes the status continuously while the
-// count is 0.
+// spins handles a Thing like the function answer. The buggy variant writes the status continuously
+// while the count is 0.
 func spins(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong && t.Spec.Count == 0 {
 		status := t.Status
@@ -100,8 +101,8 @@ func spins(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// sticky keeps a ConfigMap with the fields of the Thing's spec. With the mistake, it never changes
-// the message in an existing ConfigMap.
+// sticky keeps a ConfigMap with the fields of the Thing's spec up to date. The buggy variant never
+// changes the message in an existing ConfigMap.
 func sticky(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong {
 		now, err := o.client.CoreV1().ConfigMaps(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
@@ -122,8 +123,9 @@ func sticky(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, want)
 }
 
-// writesBack is sticky with a finalizer. Adding the finalizer writes the entire object back through
-// its Go type, which drops fields that a user has set to an empty or zero value.
+// writesBack behaves like sticky, and adds a finalizer to the Thing. Adding the finalizer writes
+// the entire object back through its Go type, which drops fields that a user has set to an empty or
+// zero value.
 func writesBack(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	switch {
@@ -135,8 +137,8 @@ func writesBack(ctx context.Context, o *operator, t *Thing) error {
 	return sticky(ctx, o, t)
 }
 
-// hasty handles a Thing like answer. With the mistake, it reports an edit as observed before it
-// acts on it.
+// hasty handles a Thing like the function answer. The buggy variant reports an edit as observed
+// before it acts on the edit.
 func hasty(ctx context.Context, o *operator, t *Thing) error {
 	if !o.wrong {
 		return answer(ctx, o, t)
@@ -150,12 +152,12 @@ func hasty(ctx context.Context, o *operator, t *Thing) error {
 	return o.keep(ctx, child(t, t.Name, dataOf(t)))
 }
 
-// preparations is the number of writes for a new object. They take longer than a user's edit, even
-// on a fast machine.
+// preparations is the number of writes with which rigid prepares a new Thing. These writes take
+// longer than a user's edit, even on a fast machine.
 const preparations = 50
 
-// rigid prepares a new Thing with many writes before it reports the Thing as ready. With the
-// mistake, it gives up on a Thing that is edited meanwhile.
+// rigid prepares a new Thing with many writes before it reports the Thing as ready. The buggy
+// variant gives up on a Thing that is edited meanwhile.
 func rigid(ctx context.Context, o *operator, t *Thing) error {
 	if o.known[t.UID] {
 		return nil
@@ -181,7 +183,7 @@ func rigid(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// label copies the message in the Thing's spec into a label. With the mistake, it does not validate
+// label copies the message in the Thing's spec into a label. The buggy variant does not validate
 // the value, and retries forever if the API server rejects it.
 func label(ctx context.Context, o *operator, t *Thing) error {
 	if problems := validation.IsValidLabelValue(t.Spec.Message); len(problems) > 0 && !o.wrong {
@@ -204,7 +206,7 @@ func label(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// silent rejects a count greater than 1. With the mistake, it ignores such a spec without reporting
+// silent rejects a count greater than 1. The buggy variant ignores such a spec without reporting
 // it.
 func silent(ctx context.Context, o *operator, t *Thing) error {
 	if t.Spec.Count > 1 {
@@ -216,8 +218,8 @@ func silent(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// recreates deletes and recreates its ConfigMap when the message changes. With the mistake, the old
-// ConfigMap's other data is lost.
+// recreates deletes and recreates a Thing's ConfigMap when the message changes. In the buggy
+// variant, the other data of the old ConfigMap is lost.
 func recreates(ctx context.Context, o *operator, t *Thing) error {
 	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
 	want := child(t, t.Name, dataOf(t))
@@ -243,8 +245,8 @@ func recreates(ctx context.Context, o *operator, t *Thing) error {
 	return o.report(ctx, t, Status{Ready: true, Child: t.Name, ObservedGeneration: t.Generation})
 }
 
-// fatal handles a Thing like answer. With the mistake, it exits if the interval is not a valid
-// duration.
+// fatal handles a Thing like the function answer. The buggy variant exits if the interval is not a
+// valid duration.
 func fatal(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := time.ParseDuration(t.Spec.Interval); o.wrong && t.Spec.Interval != "" && err != nil {
 		fmt.Fprintln(os.Stderr, "fatal:", err)
@@ -253,8 +255,8 @@ func fatal(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// partial handles a Thing like answer. With the mistake, it writes a ConfigMap before it detects
-// that the spec is invalid, and leaves this ConfigMap behind.
+// partial handles a Thing like the function answer. The buggy variant writes a ConfigMap before it
+// detects that the spec is invalid, and leaves this ConfigMap behind.
 func partial(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := time.ParseDuration(t.Spec.Interval); o.wrong && t.Spec.Interval != "" && err != nil {
 		if err := o.keep(ctx, child(t, t.Name+"-next", map[string]string{"interval": t.Spec.Interval})); err != nil {

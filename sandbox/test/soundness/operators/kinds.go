@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readyFirst returns a reconciler that calls do and then reports the Thing as ready. With the
-// mistake, it reports the Thing as ready before it calls do.
+// readyFirst returns a reconciler that calls the function "do" and then reports the Thing as ready.
+// The buggy variant reports the Thing as ready before it calls the function.
 func readyFirst(do func(context.Context, *operator, *Thing) error) func(context.Context, *operator, *Thing) error {
 	return func(ctx context.Context, o *operator, t *Thing) error {
 		if t.Status.Ready {
@@ -88,8 +88,8 @@ func markNode(ctx context.Context, o *operator, _ *Thing) error {
 	return err
 }
 
-// observedBehind keeps a ConfigMap and reports the observed generation. With the mistake, it does
-// not retry a failed status update after an edit.
+// observedBehind keeps a Thing's ConfigMap up to date and reports the observed generation. The
+// buggy variant does not retry a failed status update after an edit.
 func observedBehind(ctx context.Context, o *operator, t *Thing) error {
 	if o.given[t.UID] {
 		return nil
@@ -105,8 +105,9 @@ func observedBehind(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// readyEarly keeps a ConfigMap. With the mistake, it reports the Thing as ready even if the write
-// failed. It does retry the write, so the status is correct once the operator is idle.
+// readyEarly keeps a Thing's ConfigMap up to date. The buggy variant reports the Thing as ready
+// even if the write failed. It does retry the write, so the status is correct once the operator is
+// idle.
 func readyEarly(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err != nil && !o.wrong {
@@ -118,8 +119,8 @@ func readyEarly(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// eitherEnd writes a value that it chooses at each start. With the mistake, it alternates between
-// two values, which simulates a race condition. Without the mistake, the value is random in every
+// eitherEnd writes a value that it chooses at each start. The buggy variant alternates between two
+// values, which simulates a race condition. The correct variant chooses a random value in every
 // run, which is legitimate.
 func eitherEnd(ctx context.Context, o *operator, t *Thing) error {
 	chosen := rand.String(20)
@@ -152,8 +153,8 @@ func (o *operator) started() error {
 	return file.Close()
 }
 
-// secondRun handles a Thing like observedBehind. With the mistake, only its second process prints a
-// data race; this process belongs to the second fault-free run.
+// secondRun handles a Thing like the function observedBehind. The buggy variant prints a data race
+// only in its second process, which belongs to the second fault-free run.
 func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	switch {
 	case o.wrong && o.count() == 2:
@@ -164,8 +165,8 @@ func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	return observedBehind(ctx, &operator{client: o.client, things: o.things}, t)
 }
 
-// heartbeat writes an object every two seconds without changing it. With the mistake, it gives up
-// on a Thing after a failed write.
+// heartbeat writes an object every two seconds without changing it. The buggy variant gives up on a
+// Thing after a failed write.
 func heartbeat(ctx context.Context, o *operator, t *Thing) error {
 	return o.beside(ctx, t, func() error {
 		maps := o.client.CoreV1().ConfigMaps(t.Namespace)
@@ -177,8 +178,8 @@ func heartbeat(ctx context.Context, o *operator, t *Thing) error {
 	})
 }
 
-// toggles changes a status field every two seconds. With the mistake, it gives up on a Thing after
-// a failed write.
+// toggles changes a status field every two seconds. The buggy variant gives up on a Thing after a
+// failed write.
 func toggles(ctx context.Context, o *operator, t *Thing) error {
 	return o.beside(ctx, t, func() error {
 		now, err := o.live(ctx, t)
@@ -193,7 +194,8 @@ func toggles(ctx context.Context, o *operator, t *Thing) error {
 	})
 }
 
-// beside keeps a Thing's ConfigMap, and calls beat every two seconds in the background.
+// beside keeps a Thing's ConfigMap up to date, and calls the function "beat" every two seconds in
+// the background.
 func (o *operator) beside(ctx context.Context, t *Thing, beat func() error) error {
 	if !o.known[t.UID] {
 		o.known[t.UID] = true
@@ -213,8 +215,8 @@ func (o *operator) beside(ctx context.Context, t *Thing, beat func() error) erro
 	return err
 }
 
-// copiesAnnotations copies a Thing's annotations to its ConfigMap. With the mistake, it stops
-// updating the ConfigMap after a conflict with another client.
+// copiesAnnotations copies a Thing's annotations to its ConfigMap. The buggy variant stops updating
+// the ConfigMap after a conflict with another client.
 func copiesAnnotations(ctx context.Context, o *operator, t *Thing) error {
 	want := child(t, t.Name, data(t))
 	want.Annotations = map[string]string{}
@@ -256,7 +258,7 @@ func same(now, want *corev1.ConfigMap) bool {
 	return bytes.Equal(one, two)
 }
 
-// deletesAlways tries to delete a nonexistent object in every reconcile. With the mistake, it
+// deletesAlways tries to delete a nonexistent object in every reconcile. The buggy variant
 // permanently gives up on the Thing after any error other than NotFound.
 func deletesAlways(ctx context.Context, o *operator, t *Thing) error {
 	if o.given[t.UID] {

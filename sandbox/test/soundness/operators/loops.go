@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// keepUnowned keeps a ConfigMap without an owner reference, as if it were in another namespace than
-// its Thing.
+// keepUnowned keeps a Thing's ConfigMap up to date. The ConfigMap has no owner reference, as if it
+// were in another namespace than the Thing.
 func keepUnowned(ctx context.Context, o *operator, t *Thing) error {
 	made := child(t, t.Name, data(t))
 	made.OwnerReferences = nil
@@ -42,7 +42,7 @@ func (o *operator) removeUnowned(ctx context.Context, namespace, name string) {
 	}
 }
 
-// tombstones deletes the ConfigMap of a deleted Thing. With the mistake, it panics on a
+// tombstones deletes the ConfigMap of a deleted Thing. The buggy variant panics on a
 // DeletedFinalStateUnknown, which the informer delivers if it detects a deletion only when it lists
 // again.
 func tombstones(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
@@ -54,7 +54,7 @@ func tombstones(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	})
 }
 
-// missedDeletions deletes the ConfigMap of a deleted Thing. With the mistake, it ignores a
+// missedDeletions deletes the ConfigMap of a deleted Thing. The buggy variant ignores a
 // DeletedFinalStateUnknown.
 func missedDeletions(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	return o.withDeletions(ctx, things, maps, func(object any) *unstructured.Unstructured {
@@ -66,7 +66,7 @@ func missedDeletions(ctx context.Context, o *operator, things, maps cache.Shared
 	})
 }
 
-// deletedMeanwhile deletes the ConfigMap of a deleted Thing. With the mistake, it does not clean up
+// deletedMeanwhile deletes the ConfigMap of a deleted Thing. The buggy variant does not clean up
 // after Things that were deleted while it was not running.
 func deletedMeanwhile(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	if !o.wrong {
@@ -87,7 +87,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// sweep removes the ConfigMaps of Things that no longer exist, according to isGone.
+// sweep removes the ConfigMaps of the Things for which the function isGone returns true.
 func (o *operator) sweep(ctx context.Context, isGone func(cache.ObjectName) (bool, error)) error {
 	list, err := o.client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -119,8 +119,8 @@ func (o *operator) withDeletions(ctx context.Context, things, maps cache.SharedI
 	return o.reconcileAll(ctx, keepUnowned, things, maps)
 }
 
-// staleSweep deletes ConfigMaps without a Thing when it starts. With the mistake, it relies on its
-// first list, which may be stale.
+// staleSweep deletes ConfigMaps without a Thing when it starts. The buggy variant relies on the
+// first list of its informer, which may be stale.
 func staleSweep(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	go things.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), things.HasSynced) {
@@ -140,8 +140,8 @@ func staleSweep(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	return o.reconcileAll(ctx, keepUnowned, things, maps)
 }
 
-// watchEnds uses a plain watch instead of an informer. With the mistake, it does not reopen the
-// watch after it has ended.
+// watchEnds uses a plain watch instead of an informer. The buggy variant does not reopen the watch
+// after it has ended.
 func watchEnds(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	for {
 		version, err := o.lookAtAll(ctx)
@@ -163,8 +163,8 @@ func watchEnds(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer)
 	}
 }
 
-// watchSkips uses a plain watch instead of an informer. With the mistake, it reopens an ended watch
-// at the current revision, and misses the changes in between.
+// watchSkips uses a plain watch instead of an informer. The buggy variant reopens an ended watch at
+// the current revision, and misses the changes in between.
 func watchSkips(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	version, err := o.lookAtAll(ctx)
 	if err != nil {
@@ -206,8 +206,8 @@ func (o *operator) lookAtAll(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// lookAt keeps a Thing's ConfigMap. It does not write the status, because its own writes would
-// cause further watch events.
+// lookAt keeps a Thing's ConfigMap up to date. It does not write the status of the Thing, because
+// such a write would cause further watch events.
 func (o *operator) lookAt(ctx context.Context, object *unstructured.Unstructured) {
 	for ctx.Err() == nil {
 		t, err := typed(object)
@@ -222,8 +222,8 @@ func (o *operator) lookAt(ctx context.Context, object *unstructured.Unstructured
 	}
 }
 
-// twoLeaders uses leader election. With the mistake, a former leader may create an object that the
-// new leader creates, too.
+// twoLeaders uses leader election. In the buggy variant, a former leader may create an object that
+// the new leader creates, too.
 func twoLeaders(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	host, _ := os.Hostname()
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, "default", "operators", o.client.CoreV1(), o.client.CoordinationV1(),
@@ -242,8 +242,8 @@ func twoLeaders(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	return <-ended
 }
 
-// makeOnce creates a ConfigMap for a Thing unless the Thing already has one. With the mistake, the
-// ConfigMap gets a generated name, so that two concurrent requests both succeed.
+// makeOnce creates a ConfigMap for a Thing unless the Thing already has one. In the buggy variant,
+// the ConfigMap gets a generated name, so that two concurrent requests both succeed.
 func makeOnce(ctx context.Context, o *operator, t *Thing) error {
 	all, err := o.children(ctx, t)
 	if err != nil || len(all) > 0 {
@@ -259,8 +259,8 @@ func makeOnce(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// fixedPort listens on a fixed port and then runs givesUp. Only one process can listen on this port
-// in the host's network.
+// fixedPort listens on a fixed port and then behaves like givesUp. Only one process can listen on
+// this port in the host's network.
 func fixedPort(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	served := make(chan error, 1)
 	server := &http.Server{Addr: "127.0.0.1:18181", ReadHeaderTimeout: time.Second}

@@ -111,8 +111,8 @@ func (o *operator) run(ctx context.Context) (err error) {
 	return o.reconcileAll(ctx, reconcile, things.Informer(), maps.Informer())
 }
 
-// reconcileAll calls reconcile for each Thing after a change of the Thing or of a ConfigMap that it
-// owns, and retries after an error.
+// reconcileAll calls the function "reconcile" for each Thing after a change of the Thing or of a
+// ConfigMap that the Thing owns, and retries after an error.
 func (o *operator) reconcileAll(ctx context.Context, reconcile func(context.Context, *operator, *Thing) error, things, maps cache.SharedIndexInformer) error {
 	for _, informer := range []cache.SharedIndexInformer{things, maps} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: o.enqueue, UpdateFunc: func(_, now any) { o.enqueue(now) }, DeleteFunc: o.enqueue}); err != nil {
@@ -226,7 +226,7 @@ func child(t *Thing, name string, data map[string]string) *corev1.ConfigMap {
 	}}
 }
 
-// keep creates the given ConfigMap, or updates its data if they differ.
+// keep creates the given ConfigMap, or updates the data of the existing ConfigMap if they differ.
 func (o *operator) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	maps := o.client.CoreV1().ConfigMaps(want.Namespace)
 	now, err := maps.Get(ctx, want.Name, metav1.GetOptions{})

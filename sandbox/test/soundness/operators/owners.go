@@ -30,7 +30,7 @@ func (o *operator) release(ctx context.Context, t *Thing) error {
 	return o.update(ctx, t)
 }
 
-// finalizerMemory removes its finalizer from a deleted Thing. With the mistake, it does so only for
+// finalizerMemory removes its finalizer from a deleted Thing. The buggy variant does so only for
 // Things that the same process has seen before their deletion.
 func finalizerMemory(ctx context.Context, o *operator, t *Thing) error {
 	if t.DeletionTimestamp == nil {
@@ -48,8 +48,8 @@ func finalizerMemory(ctx context.Context, o *operator, t *Thing) error {
 	return o.release(ctx, t)
 }
 
-// ignoresError deletes the ConfigMap of a deleted Thing before it removes the finalizer. With the
-// mistake, it ignores an error of the deletion and removes the finalizer anyway.
+// ignoresError deletes the ConfigMap of a deleted Thing before it removes the finalizer. The buggy
+// variant ignores an error of the deletion and removes the finalizer anyway.
 func ignoresError(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	if err != nil || !has {
@@ -71,8 +71,8 @@ func ignoresError(ctx context.Context, o *operator, t *Thing) error {
 	return o.release(ctx, t)
 }
 
-// ownerLater creates a ConfigMap that a Thing owns. With the mistake, it adds the owner reference
-// in a second write.
+// ownerLater creates a ConfigMap that a Thing owns. The buggy variant adds the owner reference in a
+// second write.
 func ownerLater(ctx context.Context, o *operator, t *Thing) error {
 	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
 	want := child(t, t.Name, data(t))
@@ -93,8 +93,8 @@ func ownerLater(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// byName deletes the ConfigMap of a deleted Thing. With the mistake, it does not check the
-// ConfigMap's owner, and may delete the ConfigMap of a new Thing with the same name.
+// byName deletes the ConfigMap of a deleted Thing. The buggy variant does not check the ConfigMap's
+// owner, and may delete the ConfigMap of a new Thing with the same name.
 func byName(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	if err != nil || !has {
@@ -119,8 +119,8 @@ func byName(ctx context.Context, o *operator, t *Thing) error {
 	return o.release(ctx, t)
 }
 
-// slowDelete takes 1.5 s to clean up after a deleted Thing. With the mistake, it removes the
-// finalizer first, and leaves the ConfigMap behind if the process is killed during the cleanup.
+// slowDelete takes 1.5 s to clean up after a deleted Thing. The buggy variant removes the finalizer
+// first, and leaves the ConfigMap behind if the process is killed during the cleanup.
 func slowDelete(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	if err != nil || !has {

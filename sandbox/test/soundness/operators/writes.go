@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// doneFirst creates a ConfigMap and then reports the Thing as ready. With the mistake, it reports
-// the Thing as ready first.
+// doneFirst creates a ConfigMap and then reports the Thing as ready. The buggy variant reports the
+// Thing as ready first.
 func doneFirst(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.Ready {
 		return nil
@@ -34,8 +34,8 @@ func doneFirst(ctx context.Context, o *operator, t *Thing) error {
 	return steps[1]()
 }
 
-// generatedNames creates a ConfigMap with a generated name, and records the name in the status.
-// With the mistake, it does not check for an existing ConfigMap whose name it failed to record.
+// generatedNames creates a ConfigMap with a generated name, and records the name in the status. The
+// buggy variant does not check for an existing ConfigMap whose name it failed to record.
 func generatedNames(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.Child != "" || o.known[t.UID] {
 		return nil
@@ -67,7 +67,7 @@ func generatedNames(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// roles creates three ConfigMaps, one of which has the role "leader". With the mistake, each
+// roles creates three ConfigMaps, one of which has the role "leader". In the buggy variant, each
 // process makes the first ConfigMap that it creates the leader.
 func roles(ctx context.Context, o *operator, t *Thing) error {
 	for {
@@ -95,8 +95,8 @@ func roles(ctx context.Context, o *operator, t *Thing) error {
 	}
 }
 
-// restless keeps a ConfigMap. With the mistake, it keeps writing another ConfigMap after an
-// internal server error.
+// restless keeps a Thing's ConfigMap up to date. The buggy variant keeps writing another ConfigMap
+// after an internal server error.
 func restless(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err == nil {
@@ -115,8 +115,8 @@ func restless(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// impatient reports a Thing as ready. With the mistake, it retries after a conflict without delay
-// and with the object in its cache, which may still be stale.
+// impatient reports a Thing as ready. The buggy variant retries after a conflict without delay and
+// with the object in its cache, which may still be stale.
 func impatient(ctx context.Context, o *operator, t *Thing) error {
 	err := o.ready(ctx, t)
 	for o.wrong && apierrors.IsConflict(err) {
@@ -130,8 +130,8 @@ func impatient(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// asksFast keeps a ConfigMap. With the mistake, it reads the ConfigMap every 10 ms after an
-// internal server error.
+// asksFast keeps a Thing's ConfigMap up to date. The buggy variant reads the ConfigMap every 10 ms
+// after an internal server error.
 func asksFast(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err == nil {
@@ -148,7 +148,7 @@ func asksFast(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// givesUp keeps a ConfigMap. With the mistake, it does not retry a failed write.
+// givesUp keeps a Thing's ConfigMap up to date. The buggy variant does not retry a failed write.
 func givesUp(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err != nil && o.wrong {
@@ -161,8 +161,8 @@ func givesUp(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// swallows keeps a ConfigMap until it has reported the Thing's generation as observed. With the
-// mistake, it treats a conflict as success.
+// swallows updates a Thing's ConfigMap until it has reported the Thing's generation as observed.
+// The buggy variant treats a conflict as success.
 func swallows(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.ObservedGeneration == t.Generation {
 		return nil
@@ -173,7 +173,7 @@ func swallows(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// nilObject creates a ConfigMap and reports its name. With the mistake, it uses the nil result of a
+// nilObject creates a ConfigMap and reports its name. The buggy variant uses the nil result of a
 // failed request, and panics.
 func nilObject(ctx context.Context, o *operator, t *Thing) error {
 	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
@@ -190,8 +190,8 @@ func nilObject(ctx context.Context, o *operator, t *Thing) error {
 	return o.report(ctx, t, Status{Ready: true, Child: made.Name, ObservedGeneration: t.Generation})
 }
 
-// exits keeps a ConfigMap. With the mistake, it exits if a write fails with any error other than a
-// conflict.
+// exits keeps a Thing's ConfigMap up to date. The buggy variant exits if a write fails with any
+// error other than a conflict.
 func exits(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err == nil {
