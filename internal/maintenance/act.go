@@ -22,9 +22,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 )
 
-// act patches nodes. Each patch applies only to the node version that the decision was based on, so
-// that an edit by another client is never overwritten. An error for one node does not affect the
-// other nodes.
+// act carries out the actions of a decision by patching nodes. Each patch contains the
+// resourceVersion of the cached node, so that it never overwrites another client's later edit. An
+// error for a node does not affect the other nodes.
 func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) error {
 	var all []error
 	for _, a := range actions {
@@ -43,8 +43,9 @@ func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, a
 	return errors.Join(all...)
 }
 
-// patch carries out an action on a node. It writes the node condition first: after a crash between
-// the two writes, the annotations and labels remain, so the action is decided again.
+// patch carries out an action on a node. It writes the node condition Drained before the
+// annotations and labels. After a crash between the two writes, the annotations and labels still
+// show that the action is due, so it is decided again.
 func (r *reconciler) patch(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) error {
 	if err := r.setDrained(ctx, m, node, kind); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (r *reconciler) patch(ctx context.Context, m *tidekeeperv1.NodeMaintenance,
 	return nil
 }
 
-// patchOf returns the JSON merge patch of an action.
+// patchOf returns the JSON merge patch of an action for the annotations, labels and spec of a node.
 func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) map[string]any {
 	metadata := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion}
 	patch := map[string]any{"metadata": metadata}
@@ -113,15 +114,16 @@ func (r *reconciler) setDrained(ctx context.Context, m *tidekeeperv1.NodeMainten
 	if err := r.client.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, body)); err != nil {
 		return fmt.Errorf("write the node condition %s: %w", corev1.NodeDrained, err)
 	}
-	// Another client may have changed the node since the decision. The following patch must not
-	// apply to the changed node.
+	// The response may contain another client's changes since the decision. The following patch is
+	// based on the response, so it must not be sent if decisions depend on these changes.
 	if !sameMarks(before, node) {
 		return apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("the node has changed since the decision"))
 	}
 	return nil
 }
 
-// sameMarks reports whether a decision would be the same for both versions of a node.
+// sameMarks reports whether two versions of a node are equal in all fields that decisions depend
+// on.
 func sameMarks(before, after *corev1.Node) bool {
 	a, b := decision.NodeOf(before, 0), decision.NodeOf(after, 0)
 	return a == b

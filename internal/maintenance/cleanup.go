@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 )
 
-// cleanUp uncordons the nodes of a NodeMaintenance that is being deleted, deletes the ScheduledRestarts
-// that were created for it, and removes its finalizer.
+// cleanUp uncordons the nodes of a NodeMaintenance that is being deleted, deletes the
+// ScheduledRestarts that were created for it, and removes its finalizer.
 func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenance) error {
 	if !controllerutil.ContainsFinalizer(m, tidekeeperv1.NodeMaintenanceFinalizer) {
 		return nil
@@ -34,7 +34,8 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 			names[list.Items[i].Name] = true
 		}
 	}
-	// The cache may not show the most recent patches yet.
+	// The nodes in the status are included, because the cache may not show their most recent
+	// patches yet.
 	for name := range m.Status.Nodes {
 		names[name] = true
 	}
@@ -68,7 +69,8 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 	return nil
 }
 
-// isMarked reports whether a node has marks of the NodeMaintenance.
+// isMarked reports whether the annotations of a node show that it was cordoned or drained for the
+// NodeMaintenance.
 func isMarked(node *corev1.Node, m *tidekeeperv1.NodeMaintenance) bool {
 	return node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID) || node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name
 }

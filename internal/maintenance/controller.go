@@ -65,7 +65,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	out := decision.Decide(in)
+	out, err := r.decide(ctx, &in)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	// The status is written before any node is patched: otherwise, a drain would be forgotten if
 	// the manager crashed before it recorded the drain.
 	if err := r.writeStatus(ctx, m, &out.Status); err != nil {

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// Name is the name of the controller in its definition.
+// Name is the name of the controller that reconciles NodeMaintenances.
 const Name = "node-maintenance"
 
 // Controller defines the controller "node-maintenance".

@@ -5,11 +5,11 @@
 //
 // The controller "node-maintenance" decides about nodes: which drains begin, and when a node is
 // drained, maintained and in use again. All necessary state is in the status of the NodeMaintenance
-// and on the nodes, so a crash, a retry or a second leader changes nothing about the end. The
-// controller "node-drain" moves the pods of the nodes that are being drained. Each node is reconciled
-// by itself, so a namespace whose pods cannot be moved delays only their own node.
+// and on the nodes, so a crash, a retry or a second leader does not change the outcome. The
+// controller "node-drain" moves the pods of the nodes that are being drained. Each node is
+// reconciled by itself, so a namespace whose pods cannot be moved delays only their own nodes.
 //
-// The package decision makes the decisions about nodes, and the package moves those about pods.
+// The package decision decides about nodes, and the package moves decides about pods.
 //
 //	definition.go  declares the controller "node-maintenance" to the manager
 //	setup.go       the watches of both controllers
@@ -19,6 +19,7 @@
 //	cleanup.go     removes all traces of a deleted NodeMaintenance
 //	drains.go      what is known about the pods of nodes, for both controllers
 //	drain.go       the reconciler of nodes that are being drained
+//	look.go        reads the facts about the pods of a node
 //	restarts.go    requests restarts that move pods
 //	metrics.go     the metrics
 //

@@ -9,11 +9,7 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -21,14 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
-	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
-	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
-	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
 const (
@@ -38,6 +30,11 @@ const (
 	// maximum number of concurrent eviction requests for a node.
 	mostEvictions = 40
 	atOnce        = 8
+	// mostRestarts is the maximum number of restarts that are requested for a node per reconcile.
+	mostRestarts = 20
+	// mostConfirmed is the maximum number of Deployments that are read from the API server per
+	// reconcile.
+	mostConfirmed = 100
 	// podsPage is the page size for listing pods.
 	podsPage = 500
 )
@@ -66,7 +63,9 @@ func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	if err := r.client.Get(ctx, client.ObjectKey{Name: of.maintenance}, m); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	in, err := r.gather(ctx, m, request.Name, &of)
+	l := &look{drainReconciler: r, node: request.Name, of: &of}
+	defer func() { r.drains.pace(request.Name, l.reads) }()
+	in, err := l.gather(ctx, m)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -77,9 +76,10 @@ func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 			return ctrl.Result{}, err
 		}
 		if allowed {
-			if err := r.move(ctx, m, request.Name, &of, &in, &out); err != nil {
+			if out, err = l.confirm(ctx, &in, out); err != nil {
 				return ctrl.Result{}, err
 			}
+			r.move(ctx, m, request.Name, &of, &in, &out)
 		}
 	}
 	state := decision.Drain{UID: of.uid, Empty: out.Left == 0, Settled: out.Settled, Reason: out.Reason, Message: out.Message}
@@ -88,9 +88,9 @@ func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	}
 	wait := lookInterval
 	if !out.Wake.IsZero() {
-		wait = min(wait, max(time.Second, out.Wake.Sub(in.Now)))
+		wait = min(wait, out.Wake.Sub(in.Now))
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	return ctrl.Result{RequeueAfter: max(wait, pauseAfter(l.reads))}, nil
 }
 
 // allowed reports whether pods of the node may be moved now. It reads the node and the Freezes from
@@ -101,6 +101,8 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 		return false, client.IgnoreNotFound(err)
 	}
 	if node.UID != of.uid || !node.Spec.Unschedulable || node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] != string(m.UID) {
+		r.drains.doubt(name)
+		r.tell(of.maintenance)
 		return false, nil
 	}
 	frozen, err := r.freezes.RecentlyAnywhere(ctx)
@@ -110,98 +112,21 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 	return frozen == nil, nil
 }
 
-// gather reads the facts about the pods of a node from the API server.
-func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf) (in moves.Input, err error) {
-	in = moves.Input{
-		Now: r.clock.Now(), SingleReplicas: m.Spec.SingleReplicas, UnmanagedPods: m.Spec.UnmanagedPods, Refused: of.refused,
-		Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]rescue.Restart{},
-	}
-	for next := ""; ; {
-		page := &corev1.PodList{}
-		if err := r.apiReader.List(ctx, page, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)}, client.Limit(podsPage), client.Continue(next)); err != nil {
-			return in, fmt.Errorf("list the pods of node %s: %w", node, err)
-		}
-		in.Pods = append(in.Pods, page.Items...)
-		if next = page.Continue; next == "" {
-			break
-		}
-	}
-	if !r.restarts.Served() {
-		in.SingleReplicas = tidekeeperv1.SingleReplicasEvict
-	}
-	if in.LeavingElsewhere, err = r.leavingElsewhere(ctx, node); err != nil {
-		return in, err
-	}
-	read := map[string]bool{}
-	for i := range in.Pods {
-		pod := &in.Pods[i]
-		if !drain.Leaves(pod) {
-			continue
-		}
-		if !read[pod.Namespace] {
-			read[pod.Namespace] = true
-			budgets := &policyv1.PodDisruptionBudgetList{}
-			if err := r.apiReader.List(ctx, budgets, client.InNamespace(pod.Namespace)); err != nil {
-				return in, fmt.Errorf("list PodDisruptionBudgets: %w", err)
-			}
-			in.Budgets = append(in.Budgets, budgets.Items...)
-		}
-		if err := r.addDeployment(ctx, &in, pod, of.start); err != nil {
-			return in, err
-		}
-	}
-	return in, nil
-}
-
-// leavingElsewhere returns, for each Deployment, the number of its pods on other nodes that are
-// being drained, from the cache.
-func (r *drainReconciler) leavingElsewhere(ctx context.Context, node string) (map[types.NamespacedName]int32, error) {
-	leaving := map[types.NamespacedName]int32{}
-	for _, other := range r.drains.others(node) {
-		list := &corev1.PodList{}
-		if err := r.client.List(ctx, list, client.MatchingFields{index.PodNode: other}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the cached pods of node %s: %w", other, err)
-		}
-		for i := range list.Items {
-			if key, is := rescue.DeploymentOf(&list.Items[i]); is && pods.IsActive(&list.Items[i]) {
-				leaving[key]++
-			}
-		}
-	}
-	return leaving, nil
-}
-
-// addDeployment reads the Deployment of a pod, and the restart that was requested for the
-// Deployment.
-func (r *drainReconciler) addDeployment(ctx context.Context, in *moves.Input, pod *corev1.Pod, start time.Time) error {
-	key, _ := rescue.DeploymentOf(pod)
-	if _, known := in.Deployments[key]; known || in.SingleReplicas != tidekeeperv1.SingleReplicasRestart || !moves.MayNeedRescue(pod) {
-		return nil
-	}
-	deployment := &appsv1.Deployment{}
-	if err := r.apiReader.Get(ctx, key, deployment); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	in.Deployments[key] = deployment
-	restart, requested, err := r.restarts.of(ctx, deployment, start)
-	if requested {
-		in.Restarts[key] = restart
-	}
-	return err
-}
-
-// move evicts pods and requests restarts. It records refused evictions, and continues with the
-// other pods.
-func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) error {
+// move evicts pods and requests restarts. It records evictions and requests that the API server
+// refused, and continues with the other pods: the users of a namespace can make both fail there, for
+// example with a ResourceQuota.
+func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) {
 	for _, key := range out.Restart {
 		if err := r.restarts.request(ctx, m, in.Deployments[key], of.start); err != nil {
-			return err
+			r.drains.refuseRestart(node, key, err.Error(), r.clock.Now())
+			continue
 		}
+		r.drains.acceptRestart(node, key)
 		ctrl.LoggerFrom(ctx).Info("Requested a restart that moves pods", "node", node, "Deployment", klog.KRef(key.Namespace, key.Name))
 	}
 	slots := make(chan struct{}, atOnce)
 	var done sync.WaitGroup
-	for _, pod := range out.Evict[:min(len(out.Evict), mostEvictions)] {
+	for _, pod := range out.Evict {
 		slots <- struct{}{}
 		done.Go(func() {
 			defer func() { <-slots }()
@@ -209,7 +134,6 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 		})
 	}
 	done.Wait()
-	return nil
 }
 
 // evict evicts a pod. Errors, for example of a webhook that does not respond, are treated like

@@ -4,6 +4,7 @@
 package maintenance
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -39,14 +40,20 @@ type drainOf struct {
 	start time.Time
 	// moving is true if pods may be moved.
 	moving bool
-	// looked is the time at which the pods were last listed.
-	looked time.Time
+	// looked is the time at which the pods were last listed. They are not listed again for pauseFor.
+	looked   time.Time
+	pauseFor time.Duration
 	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
 	// refused maps the UIDs of pods whose eviction was refused to the refusal, and attempts maps
 	// them to the number of refusals.
 	refused  map[types.UID]moves.Refused
 	attempts map[types.UID]int
+	// notRequested maps Deployments to the refusal of the last request for a restart.
+	notRequested map[types.NamespacedName]moves.Refused
+	// doubtful is true if the node on the API server is not cordoned for the NodeMaintenance, unlike
+	// in the cache.
+	doubtful bool
 }
 
 func newDrains(c clock.PassiveClock) *drains { return &drains{clock: c, byNode: map[string]*drainOf{}} }
@@ -65,7 +72,7 @@ func (d *drains) watch(maintenance string, status *tidekeeperv1.NodeMaintenanceS
 		p := status.Nodes[node]
 		of := d.byNode[node]
 		if of == nil || of.uid != p.UID || of.maintenance != maintenance || !of.start.Equal(p.StartTime.Time) {
-			of = &drainOf{maintenance: maintenance, uid: p.UID, start: p.StartTime.Time, refused: map[types.UID]moves.Refused{}, attempts: map[types.UID]int{}}
+			of = &drainOf{maintenance: maintenance, uid: p.UID, start: p.StartTime.Time, pauseFor: lookPause, refused: map[types.UID]moves.Refused{}, attempts: map[types.UID]int{}, notRequested: map[types.NamespacedName]moves.Refused{}}
 			d.byNode[node] = of
 		}
 		if moves := slices.Contains(moving, node); moves != of.moving || of.state == nil {
@@ -111,10 +118,7 @@ func (d *drains) look(node string) (drainOf, bool) {
 	}
 	of.looked = d.clock.Now()
 	copied := *of
-	copied.refused = map[types.UID]moves.Refused{}
-	for uid, r := range of.refused {
-		copied.refused[uid] = r
-	}
+	copied.refused, copied.notRequested = maps.Clone(of.refused), maps.Clone(of.notRequested)
 	return copied, true
 }
 
@@ -170,9 +174,68 @@ func (d *drains) accept(node string, pod types.UID) {
 	}
 }
 
-// lookPause is the time for which the pods of a node are not listed again, however many of them change.
-// Tenants decide how many pods a node has, and how often they change.
-const lookPause = time.Second
+// refuseRestart records that a restart of a Deployment could not be requested.
+func (d *drains) refuseRestart(node string, deployment types.NamespacedName, reason string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of := d.byNode[node]; of != nil {
+		delay := firstRetry
+		if last, again := of.notRequested[deployment]; again {
+			delay = min(lastRetry, 2*last.Again.Sub(last.At))
+		}
+		of.notRequested[deployment] = moves.Refused{Reason: reason, At: now, Again: now.Add(delay)}
+	}
+}
+
+// acceptRestart records that a restart of a Deployment was requested.
+func (d *drains) acceptRestart(node string, deployment types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of := d.byNode[node]; of != nil {
+		delete(of.notRequested, deployment)
+	}
+}
+
+// doubt records that a node on the API server is not cordoned for its NodeMaintenance, unlike in the
+// cache.
+func (d *drains) doubt(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of := d.byNode[node]; of != nil {
+		of.doubtful = true
+	}
+}
+
+// doubted lists the nodes of a NodeMaintenance that [drains.doubt] was called for since the last call
+// of doubted.
+func (d *drains) doubted(maintenance string) (names []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for node, of := range d.byNode {
+		if of.maintenance == maintenance && of.doubtful {
+			of.doubtful = false
+			names = append(names, node)
+		}
+	}
+	return names
+}
+
+const (
+	// lookPause is the minimum time for which the pods of a node are not listed again, however many of
+	// them change. pausePerRead is the additional time per request to the API server, if there are many.
+	lookPause    = time.Second
+	pausePerRead = 20 * time.Millisecond
+)
+
+// pace sets the pause until the pods of a node are listed again, after a look with the given number of
+// reads.
+func (d *drains) pace(node string, reads int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if of := d.byNode[node]; of != nil {
+		of.pauseFor = pauseAfter(reads)
+	}
+}
 
 // enqueue queues the node of a pod if its pods are looked at.
 func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -195,8 +258,8 @@ func (d *drains) pause(node string) (time.Duration, bool) {
 		return 0, false
 	}
 	since := d.clock.Now().Sub(of.looked)
-	if since < 0 || since >= lookPause {
+	if since < 0 || since >= of.pauseFor {
 		return 0, true
 	}
-	return lookPause - since, true
+	return of.pauseFor - since, true
 }

@@ -6,6 +6,8 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,27 +58,49 @@ func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance
 	if freeze != nil {
 		in.Frozen, in.FrozenUntil = freeze.String(), freeze.Until
 	}
-	in.HasPlace = func(node string, drained []string) bool { return r.places.has(ctx, node, drained) }
-	return in, r.refresh(ctx, &in)
+	places := map[string]bool{} // A reconcile may decide repeatedly.
+	in.HasPlace = func(node string, drained []string) bool {
+		key := node + " " + strings.Join(drained, " ")
+		if _, known := places[key]; !known {
+			places[key] = r.places.has(ctx, node, drained)
+		}
+		return places[key]
+	}
+	return in, nil
 }
 
-// refresh reads the nodes in maintenance from the API server. Their number is bounded by the limit
-// of unavailable nodes.
-func (r *reconciler) refresh(ctx context.Context, in *decision.Input) error {
-	for name, p := range in.Maintenance.Status.Nodes {
-		if !decision.IsRunning(p) {
-			continue
+// decide returns the decision about a NodeMaintenance. It reads each node in maintenance whose
+// progress the decision changes from the API server, and decides again: in a cache that lags behind
+// the status, annotations and labels that the manager has just added would seem to have been removed.
+func (r *reconciler) decide(ctx context.Context, in *decision.Input) (decision.Output, error) {
+	read := r.drains.doubted(in.Maintenance.Name)
+	live := map[string]bool{}
+	for {
+		for _, name := range read {
+			live[name] = true
+			if err := r.refresh(ctx, in, name); err != nil {
+				return decision.Output{}, err
+			}
 		}
-		node := &corev1.Node{}
-		err := r.apiReader.Get(ctx, client.ObjectKey{Name: name}, node)
-		switch {
-		case apierrors.IsNotFound(err):
-			delete(in.Nodes, name)
-		case err != nil:
-			return fmt.Errorf("get node %s: %w", name, err)
-		default:
-			in.Nodes[name] = decision.NodeOf(node, in.Nodes[name].Group)
+		out := decision.Decide(*in)
+		read = slices.DeleteFunc(out.Changed(&in.Maintenance.Status), func(name string) bool { return live[name] })
+		if len(read) == 0 {
+			return out, nil
 		}
+	}
+}
+
+// refresh reads a node in maintenance from the API server.
+func (r *reconciler) refresh(ctx context.Context, in *decision.Input, name string) error {
+	node := &corev1.Node{}
+	err := r.apiReader.Get(ctx, client.ObjectKey{Name: name}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		delete(in.Nodes, name)
+	case err != nil:
+		return fmt.Errorf("get node %s: %w", name, err)
+	default:
+		in.Nodes[name] = decision.NodeOf(node, in.Nodes[name].Group)
 	}
 	return nil
 }

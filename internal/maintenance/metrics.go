@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
 )
 
-// metrics holds the metrics of both controllers.
+// metrics holds the metrics of the controllers "node-maintenance" and "node-drain".
 type metrics struct {
 	nodes     *prometheus.GaugeVec
 	evictions *prometheus.CounterVec
@@ -49,13 +49,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(registry.Register(m.nodes), registry.Register(m.evictions), registry.Register(m.drains))
 }
 
-// phases lists the phases of nodes.
+// phases lists all phases of a node's maintenance, as values of the label "phase".
 var phases = []tidekeeperv1.NodePhase{
 	tidekeeperv1.NodeDraining, tidekeeperv1.NodeDrained, tidekeeperv1.NodeReturning, tidekeeperv1.NodeDone, tidekeeperv1.NodeFailed, tidekeeperv1.NodeReleased,
 }
 
-// set sets the numbers of a NodeMaintenance's nodes by phase. status is nil if the NodeMaintenance
-// was deleted.
+// set sets the numbers of a NodeMaintenance's nodes by phase. Failures before the last edit of the
+// spec are not counted. status is nil if the NodeMaintenance was deleted.
 func (m *metrics) set(maintenance string, status *tidekeeperv1.NodeMaintenanceStatus) {
 	if status == nil {
 		m.nodes.DeletePartialMatch(prometheus.Labels{"maintenance": maintenance})
@@ -71,7 +71,7 @@ func (m *metrics) set(maintenance string, status *tidekeeperv1.NodeMaintenanceSt
 	}
 }
 
-// phase observes the duration of a drain when the node has been emptied.
+// phase records the duration of a node's drain if the phase that the node has entered is Drained.
 func (m *metrics) phase(p *tidekeeperv1.NodeProgress) {
 	if p.Phase == tidekeeperv1.NodeDrained {
 		m.drains.Observe(max(time.Second, p.Since.Sub(p.StartTime.Time)).Seconds())

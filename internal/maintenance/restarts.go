@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue/requests"
 )
 
-// restarts requests the restarts that move pods of drained nodes, by ScheduledRestarts with the name
-// of their NodeMaintenance. A restart is identified by the time at which the drain of its node began.
+// restarts requests restarts of Deployments that move pods from nodes that are being drained. It
+// uses ScheduledRestarts with the name of the NodeMaintenance in a label. A restart is identified
+// by the time at which the drain of the node began.
 type restarts struct {
 	*requests.Requests
 	clock clock.PassiveClock
@@ -28,8 +29,8 @@ func newRestarts(mgr ctrl.Manager, c clock.PassiveClock) *restarts {
 	return &restarts{requests.New(mgr, "maintenance", tidekeeperv1.NodeMaintenanceLabel), c}
 }
 
-// of returns the state of the restart of a Deployment that was requested at or after the given
-// time; false if no restart was requested.
+// of returns the state of the restart of a Deployment that was requested for the given time or
+// later. It returns false if no restart was requested.
 func (r *restarts) of(ctx context.Context, d *appsv1.Deployment, start time.Time) (rescue.Restart, bool, error) {
 	known, err := r.Known(ctx, d)
 	if err != nil || known == nil {
@@ -39,7 +40,8 @@ func (r *restarts) of(ctx context.Context, d *appsv1.Deployment, start time.Time
 	return state, requested, nil
 }
 
-// request requests a restart of a Deployment for the given time.
+// request requests a restart of a Deployment for the given time, with a ScheduledRestart of the
+// NodeMaintenance.
 func (r *restarts) request(ctx context.Context, m *tidekeeperv1.NodeMaintenance, deployment *appsv1.Deployment, start time.Time) error {
 	known, err := r.Known(ctx, deployment)
 	if err != nil {
@@ -68,7 +70,7 @@ func (r *restarts) deleteAll(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 	return r.Delete(ctx, func(*tidekeeperv1.ScheduledRestart) bool { return true }, restartsOf(m))
 }
 
-// restartsOf selects the ScheduledRestarts of a NodeMaintenance.
+// restartsOf returns the list option that selects the ScheduledRestarts of a NodeMaintenance.
 func restartsOf(m *tidekeeperv1.NodeMaintenance) client.MatchingLabels {
 	return client.MatchingLabels{tidekeeperv1.NodeMaintenanceLabel: m.Name}
 }

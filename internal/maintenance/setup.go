@@ -81,7 +81,8 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 		b.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	if moves.Served() {
-		// The controller deletes ScheduledRestarts whose restart has ended.
+		// ScheduledRestarts are watched because the controller deletes them after their restart has
+		// ended.
 		b.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(maintenanceOfRestart))
 	}
 	r := &reconciler{

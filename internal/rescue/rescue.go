@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rescue decides whether a restart must move a pod of a Deployment, because its eviction
-// would take the Deployment down or is never allowed. The package has no client, clock or logger. Its
-// folder requests has the package that asks for such restarts.
+// Package rescue decides whether a pod of a Deployment must be moved by a restart, because an
+// eviction would take the Deployment down or is never allowed. The package has no client, clock or
+// logger. The package in its folder requests creates the requests for such restarts.
 package rescue
 
 import (
@@ -21,9 +21,9 @@ import (
 // RestartState is the state of a restart that was requested for a Deployment.
 type RestartState string
 
-// The states of a restart.
+// States of a restart.
 const (
-	// Waiting means that the restart has not started.
+	// Waiting means that the restart was requested, and has not started.
 	Waiting RestartState = "Waiting"
 	// Running means that the restart has started, and has not ended.
 	Running RestartState = "Running"
@@ -37,7 +37,7 @@ const (
 type Restart struct {
 	State RestartState
 	// Tick is the time for which the restart was requested. The restart does not replace pods that
-	// were created after it.
+	// were created at that time or later.
 	Tick time.Time
 	// Message explains why a restart waits or has failed.
 	Message string
@@ -46,22 +46,23 @@ type Restart struct {
 // InProgress reports whether the restart waits or runs.
 func (r *Restart) InProgress() bool { return r.State == Waiting || r.State == Running }
 
-// Spares reports whether the restart has succeeded and did not replace the pod, because the pod was
-// created after it.
+// Spares reports whether the restart has succeeded without replacing the pod, because the pod was
+// created at the time for which the restart was requested, or later.
 func (r *Restart) Spares(pod *corev1.Pod) bool {
 	return r.State == Succeeded && !pod.CreationTimestamp.Time.Before(r.Tick)
 }
 
-// DeploymentOf returns the Deployment that the pod belongs to; false if it belongs to no
-// Deployment.
+// DeploymentOf returns the Deployment that the pod belongs to. It returns false if the pod belongs
+// to no Deployment.
 func DeploymentOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	kind, name := pods.Workload(pod)
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, kind == "Deployment"
 }
 
 // WhyEvicted returns the reason for which a ready pod of the Deployment is evicted instead of moved
-// by a restart; "" if a restart moves it. never is the result of the NeverAllows of a drain.World. leaving is the
-// number of the Deployment's ready pods that have to leave at this time, including the pod itself.
+// by a restart; "" if a restart moves the pod. never is true if a PodDisruptionBudget of the pod
+// never allows an eviction. leaving is the number of the Deployment's ready pods that have to leave
+// their nodes now, including the pod itself.
 func WhyEvicted(d *appsv1.Deployment, never bool, leaving int32) string {
 	least, possible := readyDuring(d)
 	switch {
@@ -87,8 +88,9 @@ func replicasOf(d *appsv1.Deployment) int {
 	return int(*d.Spec.Replicas)
 }
 
-// readyDuring returns the number of pods that are ready at all times during a restart of the Deployment
-// whose pods are all ready. It returns false if a restart does not replace the pods one after the other.
+// readyDuring returns the minimum number of ready pods during a restart of the Deployment, if all
+// of its pods are ready before. It returns false if a restart does not replace the pods one after
+// the other.
 func readyDuring(d *appsv1.Deployment) (least int, possible bool) {
 	replicas, rolling := replicasOf(d), d.Spec.Strategy.RollingUpdate
 	if d.Spec.Paused || replicas == 0 || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {

@@ -14,12 +14,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// UnservedAfter is the time after which the manager gives up on a ScheduledRestart that no manager
-// has observed.
+// UnservedAfter is the time after which a restart counts as failed because no manager has observed
+// the ScheduledRestart that requests it.
 const UnservedAfter = 2 * time.Minute
 
-// StateOf returns the state of a restart that was requested at or after `start`; false if no
-// restart was requested.
+// StateOf returns the state of the restart that was requested with the ScheduledRestart for the
+// time `start` or later. It returns false if no restart was requested. A restart in progress counts
+// regardless of the time for which it was requested.
 func StateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (Restart, bool) {
 	requested, err := decision.RequestedTime(restart, now)
 	waits := Restart{State: Waiting}
@@ -43,7 +44,8 @@ func StateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (Rest
 	}
 }
 
-// outcomeOf returns the outcome of the last restart that was requested at or after `start`.
+// outcomeOf returns the outcome of the last restart that was requested for the time `start` or
+// later. A restart that is not in the history counts as succeeded.
 func outcomeOf(restart *tidekeeperv1.ScheduledRestart, start time.Time) Restart {
 	for i := range restart.Status.History {
 		record := &restart.Status.History[i]

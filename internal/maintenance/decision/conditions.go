@@ -15,14 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// conditions writes the conditions of the status.
+// conditions sets the conditions in the status of a NodeMaintenance.
 type conditions struct {
 	state *state
 	waits *waiting
 }
 
-// set writes the conditions. invalid is the error if the schedule, the windows or the time zone is
-// invalid.
+// set sets the conditions Ready, Stalled and Reconciling. invalid is the error in the schedule, the
+// windows or the time zone of the spec, or nil.
 func (d *conditions) set(invalid error) {
 	ready, reason, message := d.ready(invalid)
 	stalled := reason == tidekeeperv1.ReasonInvalidSchedule || reason == tidekeeperv1.ReasonFailureLimit
@@ -32,7 +32,8 @@ func (d *conditions) set(invalid error) {
 	d.condition(tidekeeperv1.ConditionReconciling, true, reconciling, reason, message)
 }
 
-// condition writes a condition, or removes it if `present` is false.
+// condition sets the condition of type `of` to True or False, as given by `is`. It removes the
+// condition if `present` is false.
 func (d *conditions) condition(of string, is, present bool, reason, message string) {
 	if !present {
 		meta.RemoveStatusCondition(&d.state.status.Conditions, of)
@@ -53,7 +54,8 @@ func (d *conditions) condition(of string, is, present bool, reason, message stri
 // maxConditionMessage is the maximum length of a condition's message, in bytes.
 const maxConditionMessage = 1024
 
-// ready returns the status, the reason and the message of the condition Ready.
+// ready returns the status, the reason and the message of the condition Ready. invalid is the error
+// in the spec, or nil.
 func (d *conditions) ready(invalid error) (ready bool, reason, message string) {
 	switch {
 	case invalid != nil:

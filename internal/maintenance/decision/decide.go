@@ -11,10 +11,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
 )
 
-// maxMessage is the maximum length of a node's message in the status, in bytes.
+// maxMessage is the maximum length, in bytes, of the message about a node in the status of a
+// NodeMaintenance.
 const maxMessage = 256
 
-// Decide returns the decision about a NodeMaintenance that is not being deleted.
+// Decide returns the next step of a NodeMaintenance that is not being deleted: its new status, and
+// the changes to make to nodes.
 func Decide(in Input) Output {
 	out := Output{Status: *in.Maintenance.Status.DeepCopy()}
 	s := &state{Input: in, spec: &in.Maintenance.Spec, status: &out.Status, out: &out}

@@ -4,9 +4,9 @@
 // Package decision decides about the nodes of a NodeMaintenance: which drains begin, and what is
 // done to each node next. It uses no client, clock or logger.
 //
-// A drain is claimed in the status before the node is touched. Each action can be repeated, and is
-// decided again from the status and the node until the node shows its effect. A crash between any
-// two writes therefore changes nothing about the end.
+// The beginning of a drain is recorded in the status before the node is patched. Each action can be
+// repeated, and is decided again from the status and the node until the node shows its effect. A
+// crash between two writes therefore does not change the outcome.
 //
 //	input.go       the facts that a decision depends on, and its result
 //	decide.go      the steps of a decision

@@ -4,6 +4,7 @@
 package decision
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,32 +20,36 @@ type Node struct {
 	Name string
 	UID  types.UID
 	Zone string
-	// Group is the position of the node's pool in spec.nodes.pools, or 0.
+	// Group is the index of the node's pool in spec.nodes.pools, or 0 if the spec names no pools.
 	Group                          int
 	Ready, Unschedulable, Deleting bool
 	// CordonedFor is the UID of the NodeMaintenance that the node is cordoned for, and DrainedFor
-	// the name of the NodeMaintenance that it is drained for. They are empty otherwise.
+	// is the name of the NodeMaintenance that the node is drained for. They are empty if the node
+	// lacks the annotation that holds them.
 	CordonedFor, DrainedFor string
-	// Labeled is true if the node has [tidekeeperv1.DrainedLabel].
+	// Labeled is true if the node has the label [tidekeeperv1.DrainedLabel].
 	Labeled                bool
 	BootID, KubeletVersion string
 	Created                time.Time
-	// Foreign names the program that is draining or removing the node; "" if there is none.
+	// Foreign names another program that is draining or removing the node, such as Karpenter. It is
+	// empty if there is none.
 	Foreign string
 }
 
-// foreignTaints lists the taints with which other programs mark nodes that they drain or remove.
+// foreignTaints maps the keys of the taints with which other programs mark nodes that they drain or
+// remove to the names of the programs.
 var foreignTaints = map[string]string{
 	"ToBeDeletedByClusterAutoscaler": "the cluster autoscaler",
 	"karpenter.sh/disrupted":         "Karpenter",
 }
 
-// foreignAnnotations lists the annotations with which other programs mark nodes that they drain.
+// foreignAnnotations maps the keys of the annotations with which other programs mark nodes that
+// they drain to the names of the programs.
 var foreignAnnotations = map[string]string{
 	"weave.works/kured-reboot-in-progress": "kured",
 }
 
-// NodeOf returns the facts about a node.
+// NodeOf returns the facts about a node. group becomes its field Group.
 func NodeOf(n *corev1.Node, group int) Node {
 	node := Node{
 		Name: n.Name, UID: n.UID, Zone: n.Labels[corev1.LabelTopologyZone], Group: group,
@@ -69,22 +74,23 @@ func NodeOf(n *corev1.Node, group int) Node {
 // Drain is the state of the pods of a node whose drain has begun.
 type Drain struct {
 	UID types.UID
-	// Empty is true if the drain has no more pods to move.
+	// Empty is true if the node has no more pods that the drain must move.
 	Empty bool
 	// Settled is true if all pods of DaemonSets on the node are ready.
 	Settled bool
-	// Reason and Message describe the pods that block the drain; empty if all pods are leaving.
+	// Reason and Message describe the pods that block the drain of the node. Both are empty if all
+	// pods are leaving.
 	Reason, Message string
 }
 
-// Input holds the facts that a decision depends on.
+// Input holds the facts that a decision about a NodeMaintenance depends on.
 type Input struct {
 	Maintenance *tidekeeperv1.NodeMaintenance
 	Now         time.Time
-	// Nodes contains the selected nodes, the nodes in the status, and all nodes that are cordoned
-	// for this NodeMaintenance. Nodes in maintenance are read from the API server: in a cache that
-	// lags behind the status, annotations and labels that the manager has just added would seem to
-	// have been removed.
+	// Nodes holds, by name, the selected nodes, the nodes in the status, and all nodes that are
+	// cordoned for this NodeMaintenance. Nodes in maintenance are read from the API server: in a
+	// cache that lags behind the status, annotations and labels that the manager has just added
+	// would seem to have been removed.
 	Nodes map[string]Node
 	// Selected lists the names of the selected nodes, in the order in which they are to be
 	// maintained.
@@ -93,27 +99,27 @@ type Input struct {
 	// the Freeze.
 	Frozen      string
 	FrozenUntil time.Time
-	// Drains contains the known states of nodes that are being drained, or are waiting to become
-	// ready again.
+	// Drains maps the names of nodes that are being drained, or are waiting to become ready again,
+	// to the state of their pods. Nodes whose state is unknown are missing.
 	Drains map[string]Drain
-	// HasPlace reports whether the other nodes, except for the nodes in drained, have room for the
-	// pods of a node. It is called only for a node whose drain could otherwise begin.
+	// HasPlace reports whether the other nodes, except for the nodes in `drained`, have room for
+	// the pods of a node. It is called only for a node whose drain could otherwise begin.
 	HasPlace func(node string, drained []string) bool
 }
 
 // ActionKind is a kind of change to a node.
 type ActionKind string
 
-// The kinds of actions.
+// Kinds of changes to a node.
 const (
 	// Cordon makes the node unschedulable, and annotates it with the UID of the NodeMaintenance.
 	Cordon ActionKind = "Cordon"
-	// MarkDrained sets the annotation, the label and the node condition of drained nodes.
+	// MarkDrained sets the annotation, the label and the node condition that mark a drained node.
 	MarkDrained ActionKind = "MarkDrained"
-	// Uncordon removes the annotations, the label and the node condition, and makes the node
-	// schedulable.
+	// Uncordon removes the annotations and the label of the maintenance, sets the node condition
+	// Drained to False, and makes the node schedulable.
 	Uncordon ActionKind = "Uncordon"
-	// Clean is like Uncordon, but leaves the node unschedulable or schedulable as it is.
+	// Clean is like Uncordon, but does not change whether the node is schedulable.
 	Clean ActionKind = "Clean"
 )
 
@@ -131,14 +137,32 @@ type Event struct {
 	Reason, Message string
 }
 
-// Output is a decision.
+// Output is a decision about a NodeMaintenance and its nodes.
 type Output struct {
 	Status  tidekeeperv1.NodeMaintenanceStatus
 	Actions []Action
 	Events  []Event
-	// Draining lists the nodes whose pods must be moved now. Watched also lists the other nodes
-	// whose state is needed in [Input.Drains].
+	// Draining lists the nodes whose pods must be moved now. Watched lists all nodes that the next
+	// decision needs in [Input.Drains], including the nodes in Draining.
 	Draining, Watched []string
-	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
+	// Wake is the time at which the next decision is due even without an event. It is zero if only
+	// an event makes a decision necessary.
 	Wake time.Time
+}
+
+// Changed lists the nodes in maintenance according to the status before the decision whose progress
+// the decision changes, apart from its reason and message, or that it acts on.
+func (o *Output) Changed(before *tidekeeperv1.NodeMaintenanceStatus) (names []string) {
+	acted := map[string]bool{}
+	for _, a := range o.Actions {
+		acted[a.Node] = true
+	}
+	for name, was := range before.Nodes {
+		is, known := o.Status.Nodes[name]
+		if IsRunning(was) && (acted[name] || !known || is.UID != was.UID || is.Phase != was.Phase || is.Cordoned != was.Cordoned || is.Marked != was.Marked) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -11,10 +11,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// phases decides about the nodes whose drain has begun.
+// phases decides about each node whose drain has begun, depending on the phase of the node.
 type phases struct{ state *state }
 
-// advance decides about a node whose drain has begun.
+// advance decides about the named node according to its phase in the status. It does nothing if the
+// node is not in maintenance.
 func (d *phases) advance(name string) {
 	p := d.state.status.Nodes[name]
 	if !IsRunning(p) {
@@ -48,7 +49,7 @@ func (d *phases) advance(name string) {
 	d.state.set(name, p)
 }
 
-// gone decides about a node that was deleted, or replaced by a Node with another UID.
+// gone ends the maintenance of a node that was deleted, or replaced by a Node with another UID.
 func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
 	failed := p.Phase == tidekeeperv1.NodeFailed
 	p.Cordoned = false
@@ -63,8 +64,8 @@ func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
 	}
 }
 
-// claimed decides about a node whose drain is recorded in the status, and that is not known to be
-// cordoned yet.
+// claimed decides about a node whose drain is recorded in the status, but whose cordon is not
+// recorded there yet. It cordons the node, or drops the drain if the drain may no longer begin.
 func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 	switch {
 	case n.CordonedFor == string(d.state.Maintenance.UID):
@@ -77,14 +78,16 @@ func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 		d.draining(n, &p)
 		d.state.set(n.Name, p)
 	case n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting || d.held():
-		// The node was not patched, so its drain may begin later.
+		// The drain is dropped from the status. It may begin later, because the node was not
+		// patched.
 		delete(d.state.status.Nodes, n.Name)
 	default:
 		d.state.act(Cordon, n)
 	}
 }
 
-// released reports whether another client has uncordoned a node, which ends its maintenance.
+// released reports whether another client has uncordoned a node. If so, it ends the maintenance of
+// the node.
 func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if n.CordonedFor == string(d.state.Maintenance.UID) && n.Unschedulable {
 		return false
@@ -98,7 +101,7 @@ func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 // held reports whether a Freeze or spec.suspend holds back drains.
 func (d *phases) held() bool { return d.state.spec.Suspend || d.state.Frozen != "" }
 
-// draining decides about a cordoned node that is not known to be empty yet.
+// draining decides about a cordoned node whose pods may not all have left yet.
 func (d *phases) draining(n Node, p *tidekeeperv1.NodeProgress) {
 	d.state.out.Watched = append(d.state.out.Watched, n.Name)
 	state, known := d.state.Drains[n.Name]
@@ -144,7 +147,7 @@ func (d *phases) draining(n Node, p *tidekeeperv1.NodeProgress) {
 	d.state.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
 }
 
-// waitsFor describes the event that ends the maintenance of a drained node.
+// waitsFor describes, for messages, the event that completes the maintenance of a drained node.
 func waitsFor(end tidekeeperv1.MaintenanceEnd) string {
 	switch end {
 	case tidekeeperv1.UntilRebooted:
@@ -160,7 +163,8 @@ func waitsFor(end tidekeeperv1.MaintenanceEnd) string {
 	}
 }
 
-// drained decides about an empty node.
+// drained decides about a drained node. It marks the node as drained, and waits until its
+// maintenance is complete or times out.
 func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 	if d.isMaintained(n, p) {
 		d.state.enter(p, tidekeeperv1.NodeReturning, tidekeeperv1.ReasonNodeNotReady, "waits until the node and its pods of DaemonSets are ready")
@@ -175,11 +179,13 @@ func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 	d.timeOut(n, p)
 }
 
-// isMaintained reports whether the maintenance of a drained node is complete.
+// isMaintained reports whether the maintenance of a drained node is complete, because the event in
+// spec.until has occurred or the annotation of drained nodes has been removed.
 func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if (p.Marked || n.Labeled) && n.DrainedFor != d.state.Maintenance.Name {
-		// The label is written together with the annotation. It proves that the annotation existed
-		// even if the manager crashed before it recorded the annotation in the status.
+		// The annotation has been removed. The label, which is written together with it, proves
+		// that it existed even if the manager crashed before it recorded the annotation in the
+		// status.
 		return true
 	}
 	switch d.state.spec.Until {
@@ -194,8 +200,8 @@ func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 	}
 }
 
-// returning decides about a node whose maintenance is complete. It uncordons the node once it is
-// ready.
+// returning decides about a node whose maintenance is complete. It uncordons the node once the node
+// and its pods of DaemonSets are ready.
 func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
 	if n.CordonedFor != string(d.state.Maintenance.UID) {
 		p.Cordoned = false
@@ -212,8 +218,8 @@ func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
 	d.timeOut(n, p)
 }
 
-// timeOut ends the maintenance of a node that did not become ready before the timeout. The node
-// stays cordoned.
+// timeOut ends the maintenance of a node that was not maintained, or did not become ready again,
+// before the timeout. The node stays cordoned.
 func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 	end := p.Since.Add(seconds(d.state.spec.MaintenanceTimeoutSeconds))
 	if d.state.Now.Before(end) {
@@ -228,10 +234,10 @@ func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 	d.state.report(n.Name, tidekeeperv1.EventNodeMaintenanceFailed, p.Message, true)
 }
 
-// failed decides about a node that is still cordoned after its maintenance timed out. It uncordons
-// the node if its maintenance is completed later.
+// failed decides about a node that is still cordoned after its maintenance timed out. The node is
+// uncordoned if it is ready and its maintenance is completed later.
 func (d *phases) failed(n Node, p *tidekeeperv1.NodeProgress) {
-	if n.CordonedFor != string(d.state.Maintenance.UID) || !n.Unschedulable || n.Ready && (n.DrainedFor != d.state.Maintenance.Name || d.isMaintained(n, p)) {
+	if n.CordonedFor != string(d.state.Maintenance.UID) || !n.Unschedulable || n.Ready && d.isMaintained(n, p) {
 		p.Cordoned = false // The marks are removed by sweep.
 	}
 }

@@ -13,16 +13,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// rounds begins rounds, and counts their nodes.
+// rounds begins the rounds of a NodeMaintenance, and counts the nodes of the current round by
+// phase.
 type rounds struct {
 	state *state
-	// ticks is the schedule; nil for a single round.
+	// ticks is the schedule by which rounds begin; nil if there is only a single round.
 	ticks *schedule.Schedule
 }
 
-// begin begins the first round, or the round of the latest tick if the previous round is over,
-// and reports whether it has begun one. Nodes that have failed and are still cordoned keep their
-// progress, because they are still in maintenance.
+// begin begins a round if it is due, and reports whether it has begun one. Without a schedule, a
+// single round begins at once. With a schedule, the round of the latest scheduled time begins when
+// the previous round is over. Nodes that have failed and are still cordoned keep their progress,
+// because they are still in maintenance.
 func (r *rounds) begin() (begun bool) {
 	created := r.state.Maintenance.CreationTimestamp
 	if r.ticks == nil {
@@ -52,8 +54,9 @@ func (r *rounds) begin() (begun bool) {
 	return begun
 }
 
-// isOver reports whether no round has begun, or all nodes of the round have been maintained. A
-// round that stopped at the failure limit is not over: it continues once the spec is edited.
+// isOver reports whether no round has begun, or the maintenance of all nodes of the round has
+// ended. A round that stopped at the failure limit is not over: it continues once the spec is
+// edited.
 func (r *rounds) isOver() bool {
 	if r.state.status.RoundTime == nil {
 		return true
@@ -63,7 +66,8 @@ func (r *rounds) isOver() bool {
 	return !stopped && !r.state.drainsRun() && len(r.state.left()) == 0
 }
 
-// observe records the generation of the spec. After an edit, earlier failures no longer count.
+// observe records the generation of the spec in the status. After an edit of the spec, earlier
+// failures no longer count towards the failure limit.
 func (r *rounds) observe() {
 	if r.state.status.ObservedGeneration != r.state.Maintenance.Generation {
 		r.state.status.ToleratedFailures = r.state.failures()
@@ -71,9 +75,9 @@ func (r *rounds) observe() {
 	r.state.status.ObservedGeneration = r.state.Maintenance.Generation
 }
 
-// leaveOutNewNodes removes nodes that were created after the round began from the selection.
-// Otherwise a NodeMaintenance whose only round ended long ago would drain each new node of a pool.
-// Nodes that are selected because they are outdated remain selected.
+// leaveOutNewNodes removes from the selected nodes the nodes that were created after the round
+// began. Otherwise a NodeMaintenance whose only round ended long ago would drain each new node of a
+// pool. Nodes that are selected because they are outdated remain selected.
 func (r *rounds) leaveOutNewNodes() {
 	if r.state.spec.Nodes.Outdated != nil || r.state.status.RoundTime == nil {
 		return
@@ -84,8 +88,10 @@ func (r *rounds) leaveOutNewNodes() {
 	})
 }
 
-// sweep removes the annotations and labels of this NodeMaintenance from nodes that it no longer
-// maintains. They remain if a manager is killed between writing the status and patching a node.
+// sweep uncordons nodes that are cordoned for this NodeMaintenance but no longer maintained, and
+// removes its annotations and label from them. A node is in this state after a failed drain, or if
+// a manager was killed between writing the status and patching the node. If another client has
+// ended the maintenance by uncordoning the node, only the annotations and label are removed.
 func (r *rounds) sweep() {
 	for _, name := range slices.Sorted(maps.Keys(r.state.Nodes)) {
 		n := r.state.Nodes[name]
@@ -100,7 +106,7 @@ func (r *rounds) sweep() {
 	}
 }
 
-// count sets the numbers of nodes by phase in the status.
+// count sets the numbers of selected, running, completed and failed nodes in the status.
 func (r *rounds) count() {
 	s := r.state.status
 	s.Done, s.Running, s.Failed, s.Selected = 0, 0, 0, int32(len(s.Nodes))

@@ -19,7 +19,7 @@ import (
 // for its pods.
 const placeInterval = 30 * time.Second
 
-// starter begins drains.
+// starter begins the drains of nodes, within the limits of the spec.
 type starter struct {
 	state   *state
 	windows schedule.Windows
@@ -27,7 +27,8 @@ type starter struct {
 	waits *waiting
 }
 
-// start begins as many drains as the limits allow.
+// start begins the drains of as many nodes as the limits of unavailable nodes allow, by recording
+// the drains in the status.
 func (d *starter) start() {
 	left := d.state.left()
 	if d.waits = d.blocked(len(left)); d.waits != nil || len(left) == 0 {
@@ -88,8 +89,8 @@ func (d *starter) start() {
 	}
 }
 
-// blocked returns the reason why no drain may begin, regardless of the state of the nodes; nil if
-// there is none.
+// blocked returns the reason why no drain of any node may begin, such as a Freeze or the failure
+// limit; nil if there is none. left is the number of nodes whose drain has not begun.
 func (d *starter) blocked(left int) *waiting {
 	switch {
 	case d.state.spec.Suspend:
@@ -115,7 +116,7 @@ func (d *starter) blocked(left int) *waiting {
 	return nil
 }
 
-// isUnavailable reports whether a node counts towards the limits.
+// isUnavailable reports whether the named node counts towards the limits of unavailable nodes.
 func (d *starter) isUnavailable(name string) bool {
 	n, exists := d.state.Nodes[name]
 	p, begun := d.state.status.Nodes[name]
@@ -125,13 +126,15 @@ func (d *starter) isUnavailable(name string) bool {
 	return exists && IsUnavailable(n)
 }
 
-// IsUnavailable reports whether a node that is not in maintenance counts towards the limits.
+// IsUnavailable reports whether a node that is not in maintenance counts towards the limits of
+// unavailable nodes, for example because it is not ready or not schedulable.
 func IsUnavailable(n Node) bool {
 	return !n.Ready || n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting
 }
 
-// earlierGroup returns a node in an earlier pool whose maintenance is not complete; "" if there is
-// none.
+// earlierGroup returns a node that belongs to an earlier pool in spec.nodes.pools than the pool
+// with index `group`, and whose maintenance has not ended; "" if there is none. left lists the
+// nodes whose drain has not begun.
 func (d *starter) earlierGroup(group int, left []string) string {
 	for _, name := range left {
 		if _, begun := d.state.status.Nodes[name]; !begun && d.state.Nodes[name].Group < group {

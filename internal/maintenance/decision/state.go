@@ -13,8 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// state is the state of a decision: its input, and the output so far. The parts of a decision share
-// it.
+// state holds the input of a decision, and its output so far. All steps of the decision share it.
 type state struct {
 	Input
 	spec   *tidekeeperv1.NodeMaintenanceSpec
@@ -22,12 +21,12 @@ type state struct {
 	out    *Output
 }
 
-// waiting is a reason why no further drain begins.
+// waiting is the reason and the message for users why no further drain begins.
 type waiting struct {
 	reason, message string
 }
 
-// failures returns the number of nodes of the round that have failed.
+// failures returns the number of nodes of the current round that have failed.
 func (s *state) failures() (count int32) {
 	for _, p := range s.status.Nodes {
 		if p.Phase == tidekeeperv1.NodeFailed {
@@ -37,7 +36,7 @@ func (s *state) failures() (count int32) {
 	return count
 }
 
-// left lists the selected nodes whose drain has not begun in this round.
+// left lists the selected nodes whose drain has not begun in the current round.
 func (s *state) left() (names []string) {
 	for _, name := range s.Selected {
 		if _, begun := s.status.Nodes[name]; !begun {
@@ -54,7 +53,7 @@ func (s *state) wake(at time.Time) {
 	}
 }
 
-// running lists the nodes that are being maintained.
+// running lists the sorted names of the nodes in maintenance, without nodes that have failed.
 func (s *state) running() (names []string) {
 	for name, p := range s.status.Nodes {
 		if p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
@@ -65,7 +64,7 @@ func (s *state) running() (names []string) {
 	return names
 }
 
-// set writes the progress of a node.
+// set stores the progress of the named node in the status, with its message cut to [maxMessage].
 func (s *state) set(name string, p tidekeeperv1.NodeProgress) {
 	if s.status.Nodes == nil {
 		s.status.Nodes = map[string]tidekeeperv1.NodeProgress{}
@@ -74,7 +73,7 @@ func (s *state) set(name string, p tidekeeperv1.NodeProgress) {
 	s.status.Nodes[name] = p
 }
 
-// enter moves a node to another phase.
+// enter records that a node enters another phase now, for the given reason.
 func (s *state) enter(p *tidekeeperv1.NodeProgress, phase tidekeeperv1.NodePhase, reason, message string) {
 	p.Phase, p.Since, p.HeldSince = phase, metav1.NewTime(s.Now.Truncate(time.Second)), nil
 	p.Reason, p.Message = reason, message

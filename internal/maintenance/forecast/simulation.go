@@ -29,7 +29,7 @@ func Run(in Input) Forecast {
 	return s.finish()
 }
 
-// simulation is the state of the round at a simulated time.
+// simulation is the state of the round at the simulated time `at`.
 type simulation struct {
 	Input
 	at time.Time
@@ -85,8 +85,8 @@ func (s *simulation) run() {
 	}
 }
 
-// opensAt returns the earliest time, not before the given time, at which a drain may begin: a
-// window is open, and no freeze is in force. It returns false if there is none.
+// opensAt returns the earliest time, at or after the given time, at which a window is open and no
+// freeze is in force. It returns false if there is no such time.
 func (s *simulation) opensAt(at time.Time) (time.Time, bool) {
 	for {
 		opens, ok := s.Windows.OpensAt(at)
@@ -101,9 +101,9 @@ func (s *simulation) opensAt(at time.Time) (time.Time, bool) {
 	}
 }
 
-// candidate returns the index of the waiting node whose drain may begin now; -1 if there is none.
-// Nodes whose zone is at its limit are skipped. Nodes of a later group wait for all nodes of the
-// earlier groups.
+// candidate returns the index of the next waiting node whose drain may begin now, or -1 if there is
+// none. Nodes whose zone is at its limit are skipped. Nodes of a later group wait for all nodes of
+// the earlier groups.
 func (s *simulation) candidate() int {
 	group := s.waiting[0].Group
 	for _, n := range s.running {
@@ -149,7 +149,7 @@ func (s *simulation) unavailable() (count int, inZone map[string]int) {
 	return count, inZone
 }
 
-// begin begins the drain of a waiting node.
+// begin begins the drain of the waiting node with index i at the simulated time.
 func (s *simulation) begin(i int) {
 	n := s.waiting[i]
 	s.waiting = slices.Delete(s.waiting, i, i+1)
@@ -182,7 +182,7 @@ func (s *simulation) first() int {
 	return first
 }
 
-// release removes the running nodes whose maintenance has ended.
+// release removes the running nodes whose maintenance has ended at the simulated time.
 func (s *simulation) release() {
 	if s.PerNode == 0 {
 		return
@@ -190,7 +190,7 @@ func (s *simulation) release() {
 	s.running = slices.DeleteFunc(s.running, func(n ending) bool { return !n.at.After(s.at) })
 }
 
-// finish returns the result.
+// finish completes the forecast when no further drain is simulated, and returns it.
 func (s *simulation) finish() Forecast {
 	f := s.result
 	if s.PerNode > 0 || len(s.running) == 0 {

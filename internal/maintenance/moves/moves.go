@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
-// Refused is an eviction that the API server has refused.
+// Refused is an eviction, or a request for a restart, that the API server has refused.
 type Refused struct {
 	Reason string
 	// At is the time of the refusal.
 	At time.Time
-	// Again is the time at which the eviction is retried, unless the pod's budget allows evictions
-	// earlier.
+	// Again is the time at which it is retried. An eviction is retried earlier if the pod's budget
+	// allows evictions.
 	Again time.Time
 }
 
@@ -48,6 +48,8 @@ type Input struct {
 	Restarts map[types.NamespacedName]rescue.Restart
 	// Refused maps the UIDs of pods to the last refusal of their eviction.
 	Refused map[types.UID]Refused
+	// NotRequested maps Deployments to the last refusal of a request for a restart.
+	NotRequested map[types.NamespacedName]Refused
 	// SingleReplicas and UnmanagedPods are the fields of the NodeMaintenance's spec.
 	SingleReplicas tidekeeperv1.SingleReplicas
 	UnmanagedPods  tidekeeperv1.UnmanagedPods

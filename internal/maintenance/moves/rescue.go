@@ -41,6 +41,13 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 		d.blocked(pod, restartWaits, "its Deployment is rolling out")
 		return true
 	case !requested:
+		if r, refused := d.NotRequested[key]; refused {
+			d.blocked(pod, restartFailed, "a restart that moves it cannot be requested: "+r.Reason)
+			if d.Now.Before(r.Again) {
+				d.wake(r.Again)
+				return true
+			}
+		}
 		if !slices.Contains(d.out.Restart, key) {
 			d.out.Restart = append(d.out.Restart, key)
 		}

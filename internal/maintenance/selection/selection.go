@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection evaluates the spec of a NodeMaintenance: which nodes it selects, in which order,
-// how many may be unavailable, and at which times. It uses no client, clock or logger.
+// Package selection evaluates the spec of a NodeMaintenance: which nodes it selects, in which
+// order, how many may be unavailable, and at which times. It uses no client, clock or logger.
 package selection
 
 import (
@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Times returns the schedule and the windows of a spec. Without a schedule, ticks is nil.
+// Times parses the schedule of the rounds and the windows in which drains may begin from a spec.
+// Without a schedule, ticks is nil.
 func Times(spec *tidekeeperv1.NodeMaintenanceSpec) (ticks *schedule.Schedule, windows schedule.Windows, err error) {
 	for i, w := range spec.Windows {
 		opens, err := schedule.Parse(string(w.Schedule), spec.TimeZone)
@@ -38,12 +39,12 @@ func Times(spec *tidekeeperv1.NodeMaintenanceSpec) (ticks *schedule.Schedule, wi
 // Node is a node that a NodeMaintenance selects.
 type Node struct {
 	*corev1.Node
-	// Group is the position of the node's pool in spec.nodes.pools, or 0.
+	// Group is the index of the node's pool in spec.nodes.pools, or 0 if the spec names no pools.
 	Group int
 }
 
 // Nodes returns the nodes in the list that a NodeMaintenance selects, in the order of their
-// maintenance. A pool that does not exist has no nodes.
+// maintenance: by pool, then by name. A pool that does not exist has no nodes.
 func Nodes(from *tidekeeperv1.MaintenanceNodes, list []*corev1.Node, pools []*tidekeeperv1.NodePool, now time.Time) ([]Node, error) {
 	var selected []Node
 	known := map[string]bool{}
@@ -87,7 +88,8 @@ func matching(selector labels.Selector) func(*corev1.Node) bool {
 	return func(node *corev1.Node) bool { return selector.Matches(labels.Set(node.Labels)) }
 }
 
-// IsOutdated reports whether a node is outdated. If outdated is nil, every node is.
+// IsOutdated reports whether a node has another version of the kubelet than `outdated` asks for, or
+// is older than `outdated` allows. If `outdated` is nil, every node counts as outdated.
 func IsOutdated(node *corev1.Node, outdated *tidekeeperv1.OutdatedNodes, now time.Time) bool {
 	if outdated == nil {
 		return true
@@ -98,7 +100,7 @@ func IsOutdated(node *corev1.Node, outdated *tidekeeperv1.OutdatedNodes, now tim
 }
 
 // Limit returns the maximum number of nodes, out of the given total, that may be unavailable at a
-// time.
+// time. It is at least 1.
 func Limit(spec *tidekeeperv1.NodeMaintenanceSpec, total int) int {
 	if spec.MaxUnavailable == nil {
 		return 1

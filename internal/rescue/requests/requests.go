@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requests asks for restarts of Deployments that move their pods, by ScheduledRestarts.
+// Package requests uses ScheduledRestarts to request restarts that move the pods of Deployments.
 package requests
 
 import (
@@ -32,13 +32,14 @@ import (
 type Requests struct {
 	client client.Client
 	served bool
-	// purpose is part of the names of the ScheduledRestarts, and label is the key of their label, so
-	// that each controller has its own.
+	// purpose is part of the names of the ScheduledRestarts, and label is the key of a label on
+	// them. Both differ between controllers, so that each controller recognizes its own
+	// ScheduledRestarts.
 	purpose, label string
 }
 
 // New returns the Requests of a controller of the given manager. purpose is a word in the names of
-// its ScheduledRestarts, and label is the key of their label.
+// the ScheduledRestarts, and label is the key of a label on them.
 func New(mgr ctrl.Manager, purpose, label string) *Requests {
 	served := freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})
 	return &Requests{client: mgr.GetClient(), served: served, purpose: "-" + purpose + "-", label: label}
@@ -47,7 +48,8 @@ func New(mgr ctrl.Manager, purpose, label string) *Requests {
 // Served reports whether this manager runs the controller that restarts workloads.
 func (r *Requests) Served() bool { return r.served }
 
-// Known returns the cached ScheduledRestart that moves the pods of a Deployment; nil if there is none.
+// Known returns the cached ScheduledRestart that moves the pods of a Deployment; nil if there is
+// none.
 func (r *Requests) Known(ctx context.Context, d *appsv1.Deployment) (*tidekeeperv1.ScheduledRestart, error) {
 	known := &tidekeeperv1.ScheduledRestart{}
 	err := r.client.Get(ctx, types.NamespacedName{Namespace: d.Namespace, Name: r.nameFor(d)}, known)
@@ -62,8 +64,9 @@ func (r *Requests) Known(ctx context.Context, d *appsv1.Deployment) (*tidekeeper
 
 // Request requests a restart of a Deployment for the given time. If a restart for that time has
 // already ended, it requests a restart for a later time. value is the value of the label. known is
-// the result of [Requests.Known] that led to the request. If the ScheduledRestart has changed since,
-// Request returns a conflict, so that two requests at the same time cause one restart.
+// the result of [Requests.Known] that led to the request. If the ScheduledRestart has changed
+// since, Request returns a conflict error, so that two requests at the same time cause a single
+// restart.
 func (r *Requests) Request(ctx context.Context, deployment *appsv1.Deployment, known *tidekeeperv1.ScheduledRestart, value string, start time.Time) error {
 	if known == nil {
 		return r.create(ctx, deployment, value, workload.FormatTime(start))
@@ -114,8 +117,8 @@ func (r *Requests) nameFor(d *appsv1.Deployment) string {
 	return strings.TrimRight(d.Name[:min(len(d.Name), longest)], "-.") + r.purpose + hex.EncodeToString(hash[:4])
 }
 
-// Delete deletes the cached ScheduledRestarts that `unused` accepts, of those that the options
-// select and that have the name and the label of a request. One that has changed since is kept.
+// Delete deletes the cached ScheduledRestarts of this controller that the options select and for
+// which `unused` returns true. A ScheduledRestart that has changed since it was cached is kept.
 // Rollouts in progress continue.
 func (r *Requests) Delete(ctx context.Context, unused func(*tidekeeperv1.ScheduledRestart) bool, opts ...client.ListOption) error {
 	if !r.served {
@@ -139,7 +142,8 @@ func (r *Requests) Delete(ctx context.Context, unused func(*tidekeeperv1.Schedul
 	return nil
 }
 
-// IsRequest reports whether a ScheduledRestart has the name and the label of a request.
+// IsRequest reports whether the name and the labels of a ScheduledRestart show that this controller
+// created it to request a restart.
 func (r *Requests) IsRequest(restart client.Object) bool {
 	_, labeled := restart.GetLabels()[r.label]
 	return labeled && strings.Contains(restart.GetName(), r.purpose)

@@ -1,0 +1,205 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/drain"
+	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
+)
+
+// look reads the facts about the pods of a node for a reconcile. The number of its requests to the
+// API server does not grow with the number of Deployments on the node: it takes them from the cache,
+// and reads from the API server only Deployments whose pods are about to be moved.
+type look struct {
+	*drainReconciler
+	node string
+	of   *drainOf
+	// reads is the number of requests to the API server so far. A page of pods counts as readsPerPage.
+	reads int
+}
+
+// readsPerPage is the number of small requests that a page of pods is as expensive as.
+const readsPerPage = 10
+
+// gather returns the facts about the pods of the node.
+func (l *look) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance) (in moves.Input, err error) {
+	in = moves.Input{
+		Now: l.clock.Now(), SingleReplicas: m.Spec.SingleReplicas, UnmanagedPods: m.Spec.UnmanagedPods, Refused: l.of.refused, NotRequested: l.of.notRequested,
+		Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]rescue.Restart{},
+	}
+	if !l.restarts.Served() {
+		in.SingleReplicas = tidekeeperv1.SingleReplicasEvict
+	}
+	if in.Pods, err = l.pods(ctx); err != nil {
+		return in, err
+	}
+	if in.LeavingElsewhere, err = l.leavingElsewhere(ctx); err != nil {
+		return in, err
+	}
+	read := map[string]bool{}
+	for i := range in.Pods {
+		pod := &in.Pods[i]
+		if !drain.Leaves(pod) || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if !read[pod.Namespace] {
+			read[pod.Namespace] = true
+			l.reads++
+			budgets := &policyv1.PodDisruptionBudgetList{}
+			if err := l.apiReader.List(ctx, budgets, client.InNamespace(pod.Namespace)); err != nil {
+				return in, fmt.Errorf("list PodDisruptionBudgets: %w", err)
+			}
+			in.Budgets = append(in.Budgets, budgets.Items...)
+		}
+		key, _ := rescue.DeploymentOf(pod)
+		if _, known := in.Deployments[key]; known || in.SingleReplicas != tidekeeperv1.SingleReplicasRestart || !moves.MayNeedRescue(pod) {
+			continue
+		}
+		if err := l.addDeployment(ctx, &in, key, l.cachedDeployment); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// pods lists the pods of the node from the API server, because the cache may lack a pod that was
+// just bound to the node.
+func (l *look) pods(ctx context.Context) (list []corev1.Pod, err error) {
+	for next := ""; ; {
+		l.reads += readsPerPage
+		page := &corev1.PodList{}
+		if err := l.apiReader.List(ctx, page, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", l.node)}, client.Limit(podsPage), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list the pods of node %s: %w", l.node, err)
+		}
+		list = append(list, page.Items...)
+		if next = page.Continue; next == "" {
+			return list, nil
+		}
+	}
+}
+
+// leavingElsewhere returns, for each Deployment, the number of its pods on other nodes that are
+// being drained, from the cache.
+func (l *look) leavingElsewhere(ctx context.Context) (map[types.NamespacedName]int32, error) {
+	leaving := map[types.NamespacedName]int32{}
+	for _, other := range l.drains.others(l.node) {
+		list := &corev1.PodList{}
+		if err := l.client.List(ctx, list, client.MatchingFields{index.PodNode: other}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the cached pods of node %s: %w", other, err)
+		}
+		for i := range list.Items {
+			if key, is := rescue.DeploymentOf(&list.Items[i]); is && pods.IsActive(&list.Items[i]) {
+				leaving[key]++
+			}
+		}
+	}
+	return leaving, nil
+}
+
+// confirm reads the Deployments of the pods that a decision moves from the API server, and decides
+// again, until it has read the Deployments of all pods that the last decision moves. If these are too
+// many, the rest of the pods is left to later reconciles.
+func (l *look) confirm(ctx context.Context, in *moves.Input, out moves.Output) (moves.Output, error) {
+	confirmed := map[types.NamespacedName]bool{}
+	for {
+		out.Evict, out.Restart = out.Evict[:min(len(out.Evict), mostEvictions)], out.Restart[:min(len(out.Restart), mostRestarts)]
+		read := 0
+		for _, key := range moved(&out) {
+			if _, known := in.Deployments[key]; !known || confirmed[key] || len(confirmed) >= mostConfirmed {
+				continue
+			}
+			if err := l.addDeployment(ctx, in, key, l.liveDeployment); err != nil {
+				return out, err
+			}
+			confirmed[key] = true
+			read++
+		}
+		if read == 0 {
+			break
+		}
+		out = moves.Decide(*in)
+	}
+	unconfirmed := func(key types.NamespacedName) bool {
+		_, known := in.Deployments[key]
+		return known && !confirmed[key]
+	}
+	out.Restart = slices.DeleteFunc(out.Restart, unconfirmed)
+	out.Evict = slices.DeleteFunc(out.Evict, func(pod *corev1.Pod) bool {
+		key, is := rescue.DeploymentOf(pod)
+		return is && unconfirmed(key)
+	})
+	return out, nil
+}
+
+// moved lists the Deployments whose pods a decision moves. It may list a Deployment repeatedly.
+func moved(out *moves.Output) []types.NamespacedName {
+	keys := slices.Clone(out.Restart)
+	for _, pod := range out.Evict {
+		if key, is := rescue.DeploymentOf(pod); is {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// addDeployment adds a Deployment that `get` reads, and the restart that was requested for it, to the
+// facts. If the Deployment does not exist, it removes both.
+func (l *look) addDeployment(ctx context.Context, in *moves.Input, key types.NamespacedName, get func(context.Context, types.NamespacedName) (*appsv1.Deployment, error)) error {
+	deployment, err := get(ctx, key)
+	if apierrors.IsNotFound(err) {
+		delete(in.Restarts, key)
+		in.Deployments[key] = nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get Deployment %s: %w", key, err)
+	}
+	in.Deployments[key] = deployment
+	restart, requested, err := l.restarts.of(ctx, deployment, l.of.start)
+	delete(in.Restarts, key)
+	if requested {
+		in.Restarts[key] = restart
+	}
+	return err
+}
+
+// cachedDeployment returns a Deployment from the cache. It reads Deployments of namespaces that the
+// cache does not cover from the API server.
+func (l *look) cachedDeployment(ctx context.Context, key types.NamespacedName) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	err := l.client.Get(ctx, key, deployment)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return l.liveDeployment(ctx, key)
+	}
+	return deployment, err
+}
+
+// liveDeployment returns a Deployment from the API server.
+func (l *look) liveDeployment(ctx context.Context, key types.NamespacedName) (*appsv1.Deployment, error) {
+	l.reads++
+	deployment := &appsv1.Deployment{}
+	return deployment, l.apiReader.Get(ctx, key, deployment)
+}
+
+// pauseAfter returns the minimum pause until the pods of a node are listed again, after a look with
+// the given number of reads. Users of the cluster decide how many pods a node has, and how often they
+// change.
+func pauseAfter(reads int) time.Duration { return max(lookPause, time.Duration(reads)*pausePerRead) }
