@@ -64,8 +64,8 @@ func newClasses(a *axes, total vector, list []*node) *classes {
 	return &classes{axes: a, total: total, byKey: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, relations: newRelations(list)}
 }
 
-// of returns the class of a running pod. If keys does not contain the pod's class key, the key is
-// computed: the zero key of a missing pod is never in byKey.
+// of returns the class of a running pod. It takes the pod's class key from `keys`, or computes the
+// key if `keys` does not contain the pod.
 func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
 	if known := c.byKey[keys[object]]; known != nil {
 		return known

@@ -5,6 +5,7 @@ package capacity
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -47,29 +48,37 @@ type pod struct {
 // New returns a Cluster with the given nodes and pods. Terminated pods are left out. Pods without a
 // node count as pending.
 func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
-	return NewWith(&Keys{}, list, running)
+	c, _ := NewWith(context.Background(), &Keys{}, list, running) // It is never cancelled.
+	return c
 }
 
 // NewWith is like [New], but reuses the class keys cached in `keys`. It is meant for callers that
-// repeatedly build Clusters between which few pods change.
-func NewWith(keys *Keys, list []*corev1.Node, running []*corev1.Pod) *Cluster {
-	before := keys.of
-	keys.of = make(map[*corev1.Pod]classKey, len(running))
+// repeatedly build Clusters between which few pods change. If ctx is done before the Cluster is
+// complete, NewWith returns an error.
+func NewWith(ctx context.Context, keys *Keys, list []*corev1.Node, running []*corev1.Pod) (*Cluster, error) {
+	of := make(map[*corev1.Pod]classKey, len(running))
 	c := newNodes(list)
-	for _, object := range running {
+	for i, object := range running {
+		if i%podsPerCheck == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		n, known := c.byName[object.Spec.NodeName]
 		switch {
 		case pods.IsTerminal(object):
 		case object.Spec.NodeName == "":
 			c.pending = append(c.pending, object)
 		case known:
-			class := c.classes.of(object, before)
-			keys.of[object] = class.key
+			class := c.classes.of(object, keys.of)
+			of[object] = class.key
 			n.add(pod{object, class, n})
 		}
 	}
-	return c
+	keys.of = of
+	return c, nil
 }
+
+// podsPerCheck is the number of pods that [NewWith] adds between two checks of its context.
+const podsPerCheck = 500
 
 // newNodes returns a Cluster without pods.
 func newNodes(list []*corev1.Node) *Cluster {
@@ -107,7 +116,7 @@ func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amo
 	}
 }
 
-// Members returns the group of the named nodes. Unknown names and duplicates are ignored.
+// Members returns the named nodes as a group. Unknown names and duplicates are ignored.
 func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}
 }

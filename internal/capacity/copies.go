@@ -71,8 +71,7 @@ func (r *rules) shared() (limits []sharedLimit) {
 	return limits
 }
 
-// oneEach is the limit of one copy in each domain. Like [sharedLimit.most], it converts the sums of
-// copies that fit.
+// oneEach implements [sharedLimit.most] for the limit of a single copy in each domain.
 func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	copies := map[string]int64{}
 	for domain, sum := range sums {
@@ -81,8 +80,9 @@ func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// oneDomain limits copies to the domain with the largest sum. The scheduler may choose another
-// domain, so the number is certain only if all sums other than 0 are equal.
+// oneDomain implements [sharedLimit.most] for copies that must share a domain. It assumes the
+// domain with the largest sum. The scheduler may choose another domain, so the number is certain
+// only if all sums other than 0 are equal.
 func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 	best, certain := "", true
 	for domain, sum := range sums {
@@ -188,8 +188,9 @@ func (r nodeFits) applyAll(limits []sharedLimit) (best limited, uncertain []stri
 	return best, uncertain
 }
 
-// nested returns the only limit whose domains have several nodes, and the other limits, if the
-// minimum number of copies that they allow on a node is known.
+// nested splits the limits into the only limit whose domains have several nodes and the limits per
+// node. ok is false if the number of limits of the first kind is not exactly 1, or if a limit per
+// node has no known floor.
 func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bool) {
 	found := 0
 	for _, limit := range limits {
@@ -206,8 +207,8 @@ func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bo
 	return main, bounds, found == 1
 }
 
-// capped returns the copies on each node, reduced to the floors of the given limits or, if `most`
-// is set, to the maximum numbers of copies that they allow.
+// capped returns r with the numbers of copies reduced by the given limits: if `most` is set, to the
+// maximum numbers of copies that the limits allow, and otherwise to the floors of the limits.
 func (r nodeFits) capped(limits []sharedLimit, most bool) nodeFits {
 	result := slices.Clone(r)
 	for _, limit := range limits {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tolerated lists the keys of the taints for which the DaemonSet controller adds tolerations to its
-// pods.
+// tolerated lists the keys of the taints for which the DaemonSet controller adds tolerations to all
+// pods of DaemonSets.
 var tolerated = []string{
 	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure,
 	corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,

@@ -19,8 +19,8 @@ type Fit struct {
 	// Copies is the number of copies that fit, provided that no other pods are scheduled in the
 	// meantime.
 	Copies int64 `json:"copies"`
-	// AtMost lists the constraints that were not evaluated. If it is not empty, Copies is an upper
-	// bound.
+	// AtMost lists the pod's constraints that were not evaluated. If it is not empty, Copies is an
+	// upper bound.
 	AtMost []string `json:"atMost,omitempty"`
 	// Nodes is the number of nodes that can accept copies.
 	Nodes int `json:"nodes"`

@@ -4,6 +4,7 @@
 package capacity
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,11 +24,19 @@ func TestKeys(t *testing.T) {
 		running[i] = &pods[i]
 	}
 	keys := &Keys{}
-	NewWith(keys, list, running)
+	with := func() *Cluster {
+		t.Helper()
+		c, err := NewWith(t.Context(), keys, list, running)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	with()
 	larger, alone := aPod("p-0-0", "ReplicaSet", "w0-7d9f", names[0], "cpu", "7"), aPod("alone", "", "", names[1], "cpu", "1")
 	running = append([]*corev1.Pod{&larger, &alone}, running[2:]...)
 	for range 2 {
-		got, want := NewWith(keys, list, running), New(list, running)
+		got, want := with(), New(list, running)
 		if diff := cmp.Diff(want.Members(names).Room(nil), got.Members(names).Room(nil)); diff != "" {
 			t.Errorf("the level (-without +with what is remembered):\n%s", diff)
 		}
@@ -37,5 +46,13 @@ func TestKeys(t *testing.T) {
 	}
 	if len(keys.of) != len(running) {
 		t.Errorf("%d pods are remembered, want %d", len(keys.of), len(running))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := NewWith(ctx, keys, list, running[:1]); c != nil || err == nil {
+		t.Errorf("after its context is done: %v, %v", c, err)
+	}
+	if len(keys.of) != len(running) {
+		t.Errorf("%d pods are remembered by a Cluster that is not complete, want %d", len(keys.of), len(running))
 	}
 }

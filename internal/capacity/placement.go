@@ -99,7 +99,7 @@ func (p *placement) openNode(of *class, open *openNodes, k int) *node {
 		}
 		n := p.nodes[open.scanned]
 		open.scanned++
-		// Resources are checked first because that check is cheaper.
+		// The free resources are checked before taints and labels, because that check is cheaper.
 		if !n.away && n.free.covers(of.request) && len(of.refusals(n.object)) == 0 {
 			open.numbers = append(open.numbers, n.number)
 		}

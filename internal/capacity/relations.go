@@ -30,8 +30,8 @@ type relations struct {
 	carried map[string]*carried
 	// unique maps topology keys to the cached result of isUnique.
 	unique map[string]bool
-	// counters caches counters of running pods, keyed by the name that the method counter
-	// describes.
+	// counters caches counters of running pods. A key is a string that identifies the pods and
+	// nodes that the counter counts.
 	counters map[string]*counter
 }
 

@@ -171,7 +171,7 @@ func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, 
 	case "":
 		return allocatable, left, 0
 	case tidekeeperv1.LostPodLimitReached:
-		// Existing pods continue to use the requested part.
+		// The node accepts no new pods, but its existing pods continue to use the requested part.
 		return allocatable - left, 0, left
 	default:
 		return 0, 0, allocatable

@@ -50,10 +50,10 @@ type antiRule struct {
 type spreadRule struct {
 	*counter
 	maxSkew, minDomains int
-	// self is 1 if the pod matches its own constraint, and 0 otherwise.
+	// self is 1 if the constraint's selector selects the pod itself, and 0 otherwise.
 	self int
-	// grows is true if the constraint's selector selects the pod itself, so that each placed copy
-	// increases the skew.
+	// grows is true if each placed copy increases the skew: the constraint's selector selects the
+	// pod itself and is not empty. An empty selector counts no running pod.
 	grows bool
 	// perNode is true if each node forms a separate topology domain.
 	perNode bool

@@ -41,7 +41,7 @@ type Actions interface {
 	Thaw(ctx context.Context, name string, uid types.UID) (string, error)
 }
 
-// Action names that the confirmation dialogs send.
+// Names of the actions that a confirmation dialog can request.
 const (
 	actNow     = "now"
 	actSuspend = "suspend"
@@ -54,7 +54,7 @@ const (
 // in Object.
 type action struct {
 	Name, Text, Question string
-	// Ask is the dialog's heading, a question.
+	// Ask is the heading of the confirmation dialog, a question.
 	Ask string
 	// Object is the action and the object that it changes, as JSON.
 	Object string

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// address is the query of a page's URL. namespace is the only namespace that the site shows, or ""
-// for all namespaces.
+// address is the query of a dashboard page's URL. namespace is the only namespace that the
+// dashboard shows, or "" for all namespaces.
 type address struct {
 	query     url.Values
 	namespace string
@@ -36,8 +36,8 @@ func (a address) with(name, value string) string {
 	return "?" + query.Encode()
 }
 
-// shows reports whether a namespace's objects are shown. The namespace must match the site's
-// namespace and the page's filter.
+// shows reports whether the page shows objects in the given namespace. Both the dashboard and the
+// URL's query may limit the page to a single namespace.
 func (a address) shows(namespace string) bool {
 	only := a.get("namespace")
 	return (a.namespace == "" || namespace == a.namespace) && (only == "" || namespace == only)
@@ -70,7 +70,7 @@ func (a address) listOf(command ...string) []string {
 	return command
 }
 
-// ahead is the period into the future that a page covers.
+// ahead is the period into the future that a page's forecast covers.
 type ahead struct {
 	text string
 	time.Duration
@@ -82,7 +82,7 @@ func (a ahead) words() string { return strings.NewReplacer("h", " h", "d", " day
 var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
 
 // ahead returns the period into the future that the query parameter "for" selects. The default is
-// the first of aheads.
+// the first element of aheads.
 func (a address) ahead() ahead {
 	i := max(0, slices.IndexFunc(aheads, func(of ahead) bool { return of.text == a.get("for") }))
 	return aheads[i]

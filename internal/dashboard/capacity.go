@@ -27,13 +27,14 @@ type whatIf struct {
 	// known.
 	NoRoom string
 	Fields []field
-	// Like is the selected workload. Workloads lists the workloads that the form suggests for
-	// selection.
+	// Like is the workload that the user entered, or "" if the user entered amounts or nothing. The
+	// page evaluates copies of a pod of this workload. Workloads lists the workloads that the input
+	// field suggests.
 	Like      string
 	Workloads []string
 	Mistake   string
-	// Lacks explains which defaults the API server did not set on the copy of the workload's pod.
-	// It is "" if the API server set all defaults.
+	// Lacks explains which defaults the API server did not set on the pod that is derived from the
+	// workload in Like. It is "" if the API server set all defaults.
 	Lacks    string
 	Requests string
 	Fits     []fitRow
@@ -56,8 +57,8 @@ type field struct {
 	flag     string
 }
 
-// formFields lists the input fields for a copy's resource requests, each with the flag of the
-// equivalent command `kubectl tide pools fit`.
+// formFields lists the input fields for the resource requests of a copy of a pod, each with the
+// flag of the equivalent command `kubectl tide pools fit`.
 var formFields = []field{
 	{Name: "cpu", Label: "CPU", Example: "500m", resource: corev1.ResourceCPU, flag: "--cpu"},
 	{Name: "memory", Label: "Memory", Example: "2Gi", resource: corev1.ResourceMemory, flag: "--memory"},
@@ -71,14 +72,14 @@ const (
 	firstMemory = "2Gi"
 )
 
-// fitRow shows how many copies fit into a pool.
+// fitRow is a table row that shows how many copies of a pod fit into a pool.
 type fitRow struct {
 	view.PoolFit
 	Text, LimitedBy, Refused, Href string
 	Is                             view.Severity
 }
 
-// lossRow shows the effect of losing a node or zone.
+// lossRow is a table row that shows the effect of losing a node or zone.
 type lossRow struct {
 	view.PoolLoss
 	Homeless                 int
@@ -95,7 +96,8 @@ func lossRowOf(l view.PoolLoss) lossRow {
 	return row
 }
 
-// pendingRow shows a group of similar pending pods, and for each pool whether the pods fit into it.
+// pendingRow is a table row that shows a group of similar pending pods, and for each pool whether
+// the pods fit into it.
 type pendingRow struct {
 	view.PendingGroup
 	Count              int
@@ -176,8 +178,9 @@ func severityOfNone(fit *view.PoolFit) view.Severity {
 	return view.Neutral
 }
 
-// ask returns the pod that the form describes, and the equivalent command. The pod is nil if the
-// form is empty. The function podLike returns a pod like those of the named workload.
+// ask returns the pod that the user described in the form of the capacity page, and the equivalent
+// command. The pod is nil if the form is empty. The function podLike returns a pod like those of
+// the named workload.
 func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	if d.Like = strings.TrimSpace(a.get("like")); d.Like != "" {
 		return d.askLike(a.namespace, podLike)
@@ -189,7 +192,8 @@ func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, 
 	return view.PodOf(requests), command, nil
 }
 
-// read parses the amounts in the form's query. It returns the requests, and the equivalent command.
+// read parses the resource amounts that the user entered on the capacity page. It returns the
+// amounts as the requests of a pod, and the equivalent command.
 func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	asked := false
@@ -220,18 +224,18 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	return requests, command, nil
 }
 
-// errNothingAsked is the error for a form without amounts. The equivalent command also requires at
-// least one amount.
+// errNothingAsked is the error if the user entered neither a resource amount nor a workload on the
+// capacity page. The equivalent command also requires one of them.
 var errNothingAsked = errors.New("write an amount that a copy requests, or a workload")
 
-// anExponent matches the end of an amount with a decimal exponent of at most two digits. An amount
-// with a longer exponent is rejected, because it takes too long to parse.
+// anExponent matches the end of a resource amount with a decimal exponent of at most two digits. An
+// amount with a longer exponent is rejected, because it takes too long to parse.
 var anExponent = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{1,2}$`)
 
-// longestAmount is the maximum length of an amount. Longer strings take too long to parse.
+// longestAmount is the maximum length of a resource amount. Longer strings take too long to parse.
 const longestAmount = 40
 
-// addTo parses the field's amount, and adds it to the requests.
+// addTo parses the resource amount in the input field, and adds it to the requests of a pod.
 func (f *field) addTo(requests corev1.ResourceList) error {
 	name, text := f.resource, f.Value
 	if name == "" {

@@ -17,16 +17,18 @@ import (
 )
 
 const (
-	// ticketAge is the time after a tab's last request for which its ticket stays valid. It is
-	// short, because a browser may have written the ticket to disk.
+	// ticketAge is the time after a browser tab's last request for which the tab's ticket, with
+	// which it authenticates after a reload, stays valid. It is short, because a browser may have
+	// written the ticket to disk.
 	ticketAge = 5 * time.Minute
 	// inviteAge is the lifetime of an invitation, a code that admits another tab of the same
 	// browser.
 	inviteAge = time.Minute
-	// mostWrong is the number of wrong codes and tickets after which all codes and tickets are
-	// rejected until the next link is created.
+	// mostWrong is the number of wrong codes and tickets after which the dashboard rejects all
+	// codes and tickets until it creates a new link.
 	mostWrong = 100
-	// mostTabs and mostInvites are the maximum numbers of admitted tabs and of unused invitations.
+	// mostTabs is the maximum number of browser tabs that may use the dashboard. mostInvites is the
+	// maximum number of unused codes that admit another tab.
 	mostTabs    = 64
 	mostInvites = 8
 )
@@ -48,18 +50,19 @@ type door struct {
 	// onGuess is called when the number of wrong codes and tickets reaches mostWrong. It may be
 	// nil.
 	onGuess func()
-	// entered is closed when the first tab is admitted.
+	// entered is closed when the first browser tab is admitted.
 	entered chan struct{}
 	once    sync.Once
 
 	mu sync.Mutex
 	// program is the hash of the token for programs, or zero if programs have no access.
 	program sum
-	// code is the hash of the code in the latest link, or zero if the code has been used.
+	// code is the hash of the single-use code in the latest link to the dashboard, or zero if the
+	// code has been used.
 	code    sum
 	invites []invite
 	tabs    []*tab
-	// wrong counts the wrong codes and tickets since the latest link was created.
+	// wrong counts the wrong codes and tickets since the latest link to the dashboard was created.
 	wrong int
 }
 
@@ -73,11 +76,11 @@ type invite struct {
 // tab is an admitted browser tab.
 type tab struct {
 	token, ticket sum
-	// before is the ticket that was exchanged for the current token. It remains valid until the
+	// before is the ticket that the tab exchanged for its current token. It remains valid until the
 	// token is first used, because a tab that is reloaded twice in a row never receives the token.
 	before sum
-	// asking is the number of the tab's open requests. asked is the time at which its last request
-	// began or ended.
+	// asking is the number of the browser tab's open requests. asked is the time at which its last
+	// request began or ended.
 	asking int
 	asked  time.Time
 }
@@ -90,7 +93,8 @@ func newDoor(token string, now func() time.Time) *door {
 	return d
 }
 
-// newCode returns the code for a new link, and invalidates the code of the previous link.
+// newCode returns the single-use code for a new link to the dashboard, and invalidates the code of
+// the previous link.
 func (d *door) newCode() string {
 	code := NewToken()
 	d.mu.Lock()
@@ -99,7 +103,7 @@ func (d *door) newCode() string {
 	return code
 }
 
-// invite returns a single-use code that admits another tab.
+// invite returns a single-use code that admits another browser tab.
 func (d *door) invite() string {
 	code := NewToken()
 	d.mu.Lock()
@@ -111,7 +115,7 @@ func (d *door) invite() string {
 	return code
 }
 
-// pass is the response to a valid code or ticket.
+// pass is the response to a browser tab that presents a valid code or ticket.
 type pass struct {
 	// Token authenticates all requests for data. A reloaded tab exchanges Ticket for a new pass.
 	Token  string `json:"token"`
@@ -174,8 +178,8 @@ func (d *door) spend(of sum) *tab {
 	return nil
 }
 
-// addTab adds a tab. If there are already mostTabs tabs, it replaces the tab whose last request is
-// the oldest. The caller must hold the mutex.
+// addTab adds a browser tab. If there are already mostTabs tabs, it replaces the tab whose last
+// request is the oldest. The caller must hold the mutex.
 func (d *door) addTab() *tab {
 	if len(d.tabs) >= mostTabs {
 		oldest := slices.MinFunc(d.tabs, func(a, b *tab) int {
@@ -191,8 +195,8 @@ func (d *door) addTab() *tab {
 	return t
 }
 
-// admit reports whether a token is valid. If it is valid, the caller must call done at the end of
-// the request.
+// admit reports whether a request's token is valid. If it is valid, the caller must call done at
+// the end of the request.
 func (d *door) admit(token string) (done func(), good bool) {
 	of := sumOf(token)
 	d.mu.Lock()
@@ -260,7 +264,7 @@ func (d *door) serveEnter(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveInvite responds with a code that admits another tab.
+// serveInvite responds with a single-use code that admits another browser tab.
 func (d *door) serveInvite(w http.ResponseWriter, _ *http.Request) {
 	reply(w, map[string]string{"code": d.invite()}, nil)
 }

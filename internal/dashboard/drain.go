@@ -19,12 +19,13 @@ type Drain struct {
 	// Pods is the number of pods that a drain would move or delete.
 	Pods     int
 	Blockers []drain.Blocker
-	// Problem explains why the blockers are unknown. NoVolumes explains why volumes are not
-	// evaluated. Both are "" otherwise.
+	// Problem explains why the blocking pods are unknown. NoVolumes explains why the pods' volumes
+	// are not evaluated. Both are "" otherwise.
 	Problem, NoVolumes string
 }
 
-// drain returns the pods that block draining a node. It returns false while the lookup is running.
+// drain returns the pods that block draining a node. It returns false while the lookup of these
+// pods is running.
 func (q *questions) drain(node *corev1.Node, others []*corev1.Node) (Drain, bool) {
 	return look(q, &q.drains, node.Name, func(ctx context.Context) Drain { return q.cluster.Drain(ctx, node, others, q.now) })
 }
@@ -32,17 +33,17 @@ func (q *questions) drain(node *corev1.Node, others []*corev1.Node) (Drain, bool
 // drainPanel is the section of the node panel that shows the blockers of draining the node.
 type drainPanel struct {
 	Pods int
-	// Unknown explains why the blockers are unknown. NoVolumes explains why volumes are not
-	// evaluated. Both are "" otherwise.
+	// Unknown explains why the blocking pods are unknown. NoVolumes explains why the pods' volumes
+	// are not evaluated. Both are "" otherwise.
 	Unknown, NoVolumes string
 	Rows               []drainRow
-	// More is the number of blockers that the table omits.
+	// More is the number of blocking pods that the table omits.
 	More    int
 	AtMost  []string
 	Command string
 }
 
-// drainRow shows a blocker of a drain.
+// drainRow is a table row that shows pods of a workload that block a drain.
 type drainRow struct {
 	drain.Blocker
 	Name string // name of the workload, with its namespace

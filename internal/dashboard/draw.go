@@ -140,7 +140,8 @@ type square struct {
 	Chosen            bool
 }
 
-// histogramBar shows the number of nodes whose level is in a range.
+// histogramBar shows the number of nodes whose fullest resource has a requested percentage within a
+// certain range.
 type histogramBar struct {
 	view.LevelClass
 	Width  int // in percent

@@ -33,7 +33,8 @@ func (w *World) start(kind Kind) *feed {
 	read := sync.OnceFunc(func() { close(f.synced) })
 	failed := sync.OnceFunc(func() { close(f.failed) })
 	source := observed{cache.ToListerWatcherWithContext(kind.Source), func(err error) {
-		// Error responses of the API server are handled by the connection's Stop function.
+		// Record an error without a response of the API server, such as a connection error. The
+		// function Stop below handles error responses.
 		if status := apierrors.APIStatus(nil); ctx.Err() == nil && !isClosed(f.synced) && !errors.As(err, &status) {
 			note(func() { f.unreached = kind.Explain(err) })
 			failed()
@@ -82,18 +83,19 @@ func (w *World) start(kind Kind) *feed {
 	return f
 }
 
-// touched is an object that was added, updated or deleted since the sorted list was computed.
+// touched is an object that was added, updated or deleted since the feed's sorted list of objects
+// was computed.
 type touched struct {
 	metav1.Object
 	deleted bool
 }
 
-// mostTouched is the maximum number of changed objects that are applied to an existing sorted list.
-// After more changes, all objects are sorted again.
+// mostTouched is the maximum number of changed objects that are inserted into a feed's existing
+// sorted list. After more changes, all objects are sorted again.
 const mostTouched = 256
 
-// touch records that an object was changed or deleted, for the next call of list. The caller must
-// hold the World's mutex.
+// touch records for the next call of the method list that an object was changed or deleted. The
+// caller must hold the World's mutex.
 func (f *feed) touch(o any, deleted bool) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj

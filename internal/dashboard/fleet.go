@@ -17,8 +17,8 @@ import (
 // fleetRead is the maximum time that a page about all clusters waits for the data of each cluster.
 const fleetRead = 2 * time.Second
 
-// fleet builds the pages of a site for several clusters: pages about a single cluster, and pages
-// about all clusters.
+// fleet builds the pages of a dashboard for several clusters: pages about a single cluster, and
+// pages about all clusters.
 type fleet struct {
 	frame   *frame
 	now     func() time.Time
@@ -44,7 +44,7 @@ func (f *fleet) contexts() []string {
 	return names
 }
 
-// changes notifies waiting streams of a change in any cluster.
+// changes notifies the streams of open pages of a change in any cluster.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -80,7 +80,7 @@ func (f *fleet) hold(b builder) (release func()) {
 	}
 }
 
-// errNoContext is the error for a context that the site does not show.
+// errNoContext is the error for a context that the dashboard does not show.
 var errNoContext = errors.New("there is no such context: the page shows only the contexts in --contexts")
 
 // aboutAll reports whether the page at the given path can show all clusters together.
@@ -136,8 +136,8 @@ func (f *fleet) choices(chosen, path string, query url.Values) (string, error) {
 	return out.String(), err
 }
 
-// serveActionOf performs a confirmed action in the cluster that the query names. On a site of
-// several clusters, it rejects a request without a context.
+// serveActionOf performs a confirmed action in the cluster that the query names. If the dashboard
+// shows several clusters, it rejects a request without a context.
 func (s *Site) serveActionOf(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if s.fleet != nil && query.Get("context") == "" {
@@ -163,7 +163,7 @@ type part struct {
 	err      error
 }
 
-// context returns the cluster's context name.
+// context returns the kubeconfig context of the cluster.
 func (p *part) context() string { return p.member.frame.links.context }
 
 // silent returns the reason why no objects of any of the given kinds can be shown. It returns "" if

@@ -51,8 +51,8 @@ type fleetData[T any] struct {
 }
 
 // problemsOf returns a sentence for each problem of the cluster, beginning with the cluster's
-// context. The other parameters are the problems on the cluster's own page, and `local` is the
-// local time at which the connection was lost.
+// context. The parameters problems, noManager and oldForecast are the problems on the cluster's own
+// page; the latter two may be "". `local` is the local time at which the connection was lost.
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {

@@ -54,8 +54,8 @@ type forecasts struct {
 // computation.
 type knownForecast struct {
 	forecast.Forecast
-	// key identifies the forecast's input. `at` is the time of the forecast, or zero if no
-	// computation has succeeded yet.
+	// key identifies the input from which the forecast was computed. `at` is the time of the
+	// forecast, or zero if no computation has succeeded yet.
 	key string
 	at  time.Time
 	// done is closed when the running computation ends. It is nil if no computation is running.
@@ -72,7 +72,7 @@ func newForecasts(now func() time.Time) *forecasts {
 	return &forecasts{now: now, run: forecast.Run, patience: forecastPatience, longest: longestForecast, known: map[time.Duration]*knownForecast{}}
 }
 
-// shownForecast is a forecast prepared for display.
+// shownForecast is a restart forecast that is prepared for display.
 type shownForecast struct {
 	forecast.Forecast
 	// Known is set if a forecast is available.

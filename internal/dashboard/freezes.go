@@ -22,9 +22,9 @@ type freezeRow struct {
 	Actions     []action
 }
 
-// freezeRows returns a row for each Freeze that has not ended. On a site for a single namespace, it
-// also includes the Freezes of other namespaces, because every Freeze holds back NoExecute taints
-// on nodes.
+// freezeRows returns a row for each Freeze that has not ended. Even if the dashboard is limited to
+// a namespace, it includes the Freezes of other namespaces, because every Freeze holds back
+// NoExecute taints on nodes.
 func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	var rows []freezeRow
 	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](s, kindFreezes), s.now) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -27,9 +29,14 @@ func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 type gateReader struct {
 	snapshot *snapshot
 	settings view.Settings
+	// active lists the restarts in progress, which may use slots. targets maps the kinds of
+	// workloads to their objects, keyed by namespace and name. Both are nil until they are needed.
+	active  []*tidekeeperv1.ScheduledRestart
+	targets map[string]map[types.NamespacedName]workload.Object
 }
 
-// of returns the current gates of the given ScheduledRestart, or an error if they are unknown.
+// of returns the current gates (start conditions) of the given ScheduledRestart, or an error if
+// they are unknown.
 func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) {
 	s := g.snapshot
 	in := decision.Input{Restart: of, Offset: view.OffsetOf(of), Now: s.now}
@@ -55,19 +62,55 @@ func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) 
 		return nil, errors.New(problem)
 	}
 	in.Unserved = s.unserved[kind.Resource]
-	if in.Target, err = s.targetOf(kind, of); err != nil {
+	if in.Target, err = g.targetOf(kind, of); err != nil {
 		return nil, err
 	}
 	slots := view.Slots{Of: of, Settings: g.settings}
-	for _, other := range s.restarts() {
+	for _, other := range g.inProgress() {
 		slots.Add(other, s.now)
 	}
 	gates := view.GatesOf(in, slots.Gate(""))
 	return &gates, nil
 }
 
-// closedText lists the names of a restart's closed gates, and explains why each is closed. err is
-// the reason why the gates are unknown, or nil.
+// inProgress lists the restarts in progress.
+func (g *gateReader) inProgress() []*tidekeeperv1.ScheduledRestart {
+	if g.active == nil {
+		g.active = []*tidekeeperv1.ScheduledRestart{}
+		for _, restart := range g.snapshot.restarts() {
+			if restart.Status.Active != nil {
+				g.active = append(g.active, restart)
+			}
+		}
+	}
+	return g.active
+}
+
+// targetOf returns the state of a ScheduledRestart's target workload, or nil if the workload does
+// not exist. kind is the kind of the workload.
+func (g *gateReader) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
+	objects, known := g.targets[kind.Resource]
+	if !known {
+		objects = map[types.NamespacedName]workload.Object{}
+		for _, o := range g.snapshot.objects[kind.Resource] {
+			if object, ok := o.(workload.Object); ok {
+				objects[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = object
+			}
+		}
+		if g.targets == nil {
+			g.targets = map[string]map[types.NamespacedName]workload.Object{}
+		}
+		g.targets[kind.Resource] = objects
+	}
+	object := objects[types.NamespacedName{Namespace: of.Namespace, Name: of.Spec.TargetRef.Name}]
+	if object == nil {
+		return nil, nil
+	}
+	return kind.State(object)
+}
+
+// closedText lists the names of a restart's closed gates (start conditions), and explains why each
+// is closed. err is the reason why the gates are unknown, or nil.
 func closedText(gates *view.Gates, err error) (names, why string) {
 	if err != nil {
 		return "not known", err.Error()

@@ -10,7 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// headlineItem is a part of the headline: a problem with its severity, and a link to its details.
+// headlineItem is a part of the overview page's headline: a problem with its severity, and a link
+// to its details.
 type headlineItem struct {
 	Is         view.Severity
 	Text, Href string

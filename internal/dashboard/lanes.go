@@ -33,13 +33,13 @@ type lane struct {
 // span is an interval on a time axis, in thousandths of the axis' width.
 type span struct{ X, Width int64 }
 
-// laneBar shows a tick on a lane, by a thin line while the tick waits and a thick bar while its
-// restart is in progress.
+// laneBar shows a tick (a scheduled time of a restart) on a lane: a thin line while the tick waits,
+// and a thick bar while its restart is in progress.
 type laneBar struct {
 	Wait, Take span
 	Is         string // done, failed, missed, coming or active
-	// Flag is the trigger of the tick. The page draws a mark above the bar for a request, below the
-	// bar for the pods' age, and on both sides for a configuration change.
+	// Flag is the trigger of the tick. The page draws a mark above the bar for a user's request,
+	// below the bar for the age of pods, and on both sides for a configuration change.
 	Flag  string // request, age or change; "" for the schedule
 	Title string
 }
@@ -57,11 +57,12 @@ func (a *laneAxis) span(from, to time.Time, least int64) span {
 	return span{min(x, 1000-width), width}
 }
 
-// mostLaneParts is the maximum number of bars in a lane, and also of displayed windows.
+// mostLaneParts is the maximum number of bars on a lane (the time axis of a ScheduledRestart), and
+// also the maximum number of displayed windows.
 const mostLaneParts = 100
 
-// lane returns the lane of a ScheduledRestart. coming lists its future ticks. If trigger is not
-// empty, the lane shows only the ticks with this trigger.
+// lane returns the lane of a ScheduledRestart. coming lists its future ticks (scheduled times). If
+// trigger is not empty, the lane shows only the ticks with this trigger.
 func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick, trigger string) *lane {
 	l := &lane{Windows: a.windows(r)}
 	done := 0
@@ -110,7 +111,7 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 }
 
 // windows returns the intervals in which a window of the ScheduledRestart is open. It returns nil
-// if the spec contains no windows.
+// if the spec of the ScheduledRestart contains no windows.
 func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
 	_, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil || len(windows) == 0 {

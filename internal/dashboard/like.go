@@ -21,10 +21,11 @@ const (
 	// likeAge is the time for which the copy of a workload's pod is cached. Creating the copy takes
 	// two API requests.
 	likeAge = 30 * time.Second
-	// longestLike is the maximum length of a workload's name with its namespace. No existing name
-	// is longer.
+	// longestLike is the maximum length of a workload's name with its namespace. Names of existing
+	// workloads are always shorter.
 	longestLike = 400
-	// mostWorkloads is the maximum number of workloads that the form suggests for selection.
+	// mostWorkloads is the maximum number of workloads that the capacity page suggests for
+	// selection.
 	mostWorkloads = 300
 )
 
@@ -36,12 +37,12 @@ type podOfLike struct {
 	err   error
 }
 
-// likeName is a workload as written in the form on the capacity page. like is TYPE/NAME. namespace
-// may be "".
+// likeName is a workload that a user entered on the capacity page. like is TYPE/NAME. namespace may
+// be "".
 type likeName struct{ namespace, like string }
 
-// likeNameOf parses a workload as written in the form, [NAMESPACE/]TYPE/NAME. The parameter
-// namespace is the default.
+// likeNameOf parses a workload that a user entered as [NAMESPACE/]TYPE/NAME. The parameter
+// namespace is the default namespace.
 func likeNameOf(text, namespace string) (likeName, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) == 3 {
@@ -53,8 +54,8 @@ func likeNameOf(text, namespace string) (likeName, error) {
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }
 
-// askLike returns a pod like those of the selected workload, and sets the form's fields to the
-// pod's requests. It also returns the equivalent command.
+// askLike returns a pod like those of the workload that the user entered, and fills the input
+// fields of the capacity page with the requests of the pod. It also returns the equivalent command.
 func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	for i := range d.Fields {

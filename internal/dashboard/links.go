@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// links builds URLs and commands for a cluster. context is the cluster's context, or "" on a site
-// of a single cluster.
+// links builds URLs and commands for a cluster. context is the cluster's context, or "" if the
+// dashboard shows a single cluster.
 type links struct{ context string }
 
 // page returns the URL of the page at the given path, with the cluster's context as a query
@@ -42,8 +42,8 @@ func (l links) query(query url.Values) url.Values {
 	return named
 }
 
-// command formats a kubectl tide command for a shell, and adds the flag --context on a site of
-// several clusters.
+// command formats a kubectl tide command for a shell, and adds the flag --context if the dashboard
+// shows several clusters.
 func (l links) command(args []string) string {
 	words := append([]string{"kubectl", "tide"}, args...)
 	if l.context != "" {

@@ -20,8 +20,8 @@ const (
 	// watch for them, so pages look them up.
 	metricsAge = 15 * time.Second
 	eventsAge  = 10 * time.Second
-	// outdatedAge is the additional time for which an outdated answer is still shown while a new
-	// answer is being read.
+	// outdatedAge is the additional time for which the outdated answer to a lookup is still shown
+	// while a new answer is being read.
 	outdatedAge = 30 * time.Second
 	// mostAnswers is the maximum number of cached answers for each kind of lookup.
 	mostAnswers = 500
@@ -158,19 +158,20 @@ func (l *lookups) questions(ctx context.Context, now time.Time) *questions {
 	return &questions{lookups: l, ctx: ctx, now: now}
 }
 
-// await waits until the missing answers have arrived, or q.ctx is done. It reports whether any
-// answers were missing.
-func (q *questions) await() bool {
+// await waits until the missing answers have arrived, or q.ctx is done. It reports whether any of
+// them has arrived.
+func (q *questions) await() (arrived bool) {
 	lacks := q.lacks
 	q.lacks = nil
 	for _, m := range lacks {
 		select {
 		case <-m.known:
+			arrived = true
 		case <-q.ctx.Done():
 			m.forgo()
 		}
 	}
-	return len(lacks) > 0
+	return arrived
 }
 
 // look returns the cached answer to a lookup, or false while the lookup is running. Cancelling the
@@ -217,8 +218,8 @@ func (q *questions) eventsAbout(ref ObjectRef) (events []corev1.Event, unknown s
 	return found.list, found.unknown
 }
 
-// manager returns the state of the manager. While the API server is unreachable, it returns the
-// last known state.
+// manager returns the state of Tidekeeper's manager. While the API server is unreachable, it
+// returns the last known state.
 func (q *questions) manager(reachable bool) view.Manager {
 	if !reachable {
 		return q.managers.last(struct{}{})

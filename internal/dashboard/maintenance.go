@@ -26,10 +26,11 @@ type maintenanceRow struct {
 	// Key is the name of the NodeMaintenance. On a page about all clusters, it is prefixed with the
 	// cluster's context.
 	Key string
-	// Progress is the number of nodes whose maintenance is complete, out of all nodes of the round.
+	// Progress is the number of nodes whose maintenance is complete, out of all nodes of the
+	// current or last round, such as 3/5.
 	Progress string
-	// Underway lists nodes that are being maintained or have failed. More is the number of such
-	// nodes that are not listed.
+	// Underway lists nodes of the round that are being maintained or have failed. More is the
+	// number of such nodes that are not listed.
 	Underway []underwayNode
 	More     int
 	Next     shownTime

@@ -50,8 +50,8 @@ func (r *request) answersWithin(ctx context.Context) (context.Context, context.C
 	return context.WithCancel(ctx)
 }
 
-// mostRounds is the maximum number of times that a page is built for a request. A page is built
-// repeatedly because the answer to a lookup can lead to another lookup.
+// mostRounds is the maximum number of times that a page is built for a single request. A page is
+// built repeatedly because the answer to a lookup can lead to another lookup.
 const mostRounds = 4
 
 // make builds a page. If the page needs lookups, it waits for their answers without holding the
@@ -59,6 +59,9 @@ const mostRounds = 4
 func (m *Member) make(b builder, r *request) (*page, error) {
 	work := r.computing
 	for round := 1; ; round++ {
+		if r.ctx.Err() != nil {
+			return nil, r.ctx.Err() // Another page has been opened in the tab.
+		}
 		m.models.mu.Lock()
 		began := time.Now()
 		p, err := b.page(r)
@@ -101,8 +104,8 @@ func (m *Member) kindsOf(b builder) []string {
 	return kinds
 }
 
-// read reads the objects that a page needs. If the page only needs pods of the site's namespace,
-// the snapshot contains no other pods.
+// read reads the objects that a page needs. If the page only needs pods of the namespace to which
+// the dashboard is limited, the snapshot contains no other pods.
 func (m *Member) read(ctx context.Context, b builder, h haste) *snapshot {
 	kinds := m.kindsOf(b)
 	snapshot := m.world.read(ctx, kinds, h.patience)

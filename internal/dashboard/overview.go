@@ -57,28 +57,28 @@ type overview struct {
 	NoPools, NoRoom, NoPods string
 	Maintenances            []maintenanceRow
 	// NoMaintenances explains why the NodeMaintenances are unknown. NotMaintained is the number of
-	// nodes whose maintenance has failed in the rounds of Maintenances.
+	// nodes whose maintenance has failed, over all NodeMaintenances in Maintenances.
 	NoMaintenances string
 	NotMaintained  int
 	// AsMaintenances is the kubectl tide command that lists the NodeMaintenances.
 	AsMaintenances string
-	// Partly is set if the page lacks the numbers of some clusters.
+	// Partly is set if the page lacks the data of some clusters.
 	Partly  bool
 	Pending int
-	// PendingIn lists a link to the pending pods of each cluster that has any.
+	// PendingIn contains a link to the pending pods of each cluster that has pending pods.
 	PendingIn []choice
 	Strip     *strip
 	Herd      *herd
 	NoHerd    string
-	// Missed states the number of ticks (scheduled times) that will be missed, and names their
-	// restarts.
+	// Missed states how many ticks (scheduled times) will be missed, and names the
+	// ScheduledRestarts of these ticks.
 	Missed string
 	// Headline lists the problems that need attention, each with a link. Calm is set if there are
 	// no problems.
 	Headline []headlineItem
 	Calm     bool
-	// Stopped is the number of restarts with a bad status. Failing is the number of other restarts
-	// with failures or a bad last outcome.
+	// Stopped is the number of ScheduledRestarts with a bad status. Failing is the number of other
+	// ScheduledRestarts with failures or a bad last outcome.
 	Stopped, Failing int
 	// OldForecast explains why the forecast is outdated. It is "" for a current forecast.
 	OldForecast string
@@ -98,7 +98,7 @@ type choice struct {
 	Chosen     bool
 }
 
-// poolRow shows a pool.
+// poolRow is a table row that shows a pool.
 type poolRow struct {
 	view.Pool
 	// Context is the cluster's context. It is only set on a page about all clusters.
@@ -147,7 +147,8 @@ func overviewPage(r *request) (*page, error) {
 		if f := &r.played.Forecast; !d.NoForecast {
 			d.Strip, d.Herd, d.Missed = stripOf(f, s.freezes(), local), herdOf(f, local), missedText(f)
 		}
-		for _, row := range r.restartTable().rows(s.restarts()) {
+		table := r.restartTable()
+		for _, row := range table.rows(s.restarts()) {
 			if row.Status.Severity == view.Bad || row.Outcome.Severity == view.Bad || row.Failures > 0 {
 				d.Trouble = append(d.Trouble, row)
 				if row.Status.Severity == view.Bad {
@@ -158,6 +159,9 @@ func overviewPage(r *request) (*page, error) {
 			}
 		}
 		d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
+		for i := range d.Trouble {
+			table.complete(&d.Trouble[i])
+		}
 	}
 	if d.Pending > 0 {
 		d.PendingIn = []choice{{Text: "which pool could take them", Href: r.frame.links.page("/capacity#pending")}}

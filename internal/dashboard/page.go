@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// Names of the watched kinds. All except KindOwnPods are resource names, as used in access reviews.
+// Names by which the pages refer to watched kinds. Except for KindOwnPods, each is the resource
+// name of the kind, as used in access reviews.
 const (
 	kindPools = "nodepools"
 	kindNodes = "nodes"
 	kindPods  = "pods"
-	// KindOwnPods names the pods of the site's namespace, for pages that need no other pods. The
-	// user may not be allowed to list all pods.
+	// KindOwnPods stands for the pods of the namespace to which the user limited the dashboard.
+	// Pages that need no other pods watch it instead of kindPods, because the user may not be
+	// allowed to list the pods of all namespaces.
 	KindOwnPods  = "pods of the namespace"
 	kindRestarts = "scheduledrestarts"
 	// A Freeze can select namespaces by label, so pages with freezes also need namespaces.
@@ -42,7 +44,7 @@ type page struct {
 // builder builds the pages whose paths match a route.
 type builder struct {
 	kinds []string
-	// own is set if the page only needs pods of the site's namespace.
+	// own is set if the page only needs pods of the namespace to which the dashboard is limited.
 	own bool
 	// room is set if the page shows the cluster's free capacity.
 	room bool

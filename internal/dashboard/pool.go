@@ -24,7 +24,7 @@ import (
 // mostNodeRows is the maximum number of nodes in the table on a pool's page. mostPodRows is the
 // maximum number of pods and blockers in the node panel.
 const (
-	mostNodeRows = 100
+	mostNodeRows = 50
 	mostPodRows  = 30
 	// mostFewNodes is the number of nodes up to which a pool's page has no histogram, because a
 	// table suffices.

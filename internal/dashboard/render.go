@@ -31,8 +31,8 @@ var shell = func() []byte {
 	return text
 }()
 
-// templates holds the HTML templates, which escape all strings from the cluster. Each site uses a
-// copy whose links lead to its cluster.
+// templates holds the HTML templates, which escape all strings from the cluster. The pages of each
+// cluster use a copy whose links lead to that cluster.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign":   sign,
 	"class":  func(severity any) string { return "is-" + strings.ToLower(fmt.Sprint(severity)) },
@@ -106,7 +106,8 @@ func newFrame(about About, local *time.Location, now func() time.Time) *frame {
 // by times in words.
 func (f *frame) worded(message string) []shownTime { return wordedTimes(message, f.now(), f.local) }
 
-// setContext adds the cluster's context to all links. It is called on a site of several clusters.
+// setContext adds the cluster's context to all links. It is called if the dashboard shows several
+// clusters.
 func (f *frame) setContext(name string) {
 	f.links.context = name
 	f.templates.Funcs(template.FuncMap{"pool": f.links.pool, "page": f.links.page})

@@ -48,7 +48,7 @@ func (r *request) events(ref ObjectRef) (events []corev1.Event, unknown string) 
 	return r.asks.eventsAbout(ref)
 }
 
-// manager returns the state of the manager.
+// manager returns the state of Tidekeeper's manager.
 func (r *request) manager() view.Manager {
 	return r.asks.manager(r.snapshot.lost == "")
 }
@@ -62,7 +62,8 @@ func (r *request) noManager() string {
 	return view.Outdated(r.manager(), r.unobserved(), r.now())
 }
 
-// unobserved counts the ScheduledRestarts whose status shows that no manager is running.
+// unobserved counts the ScheduledRestarts with a change, a restart request or a due tick (scheduled
+// time) that no manager has observed in time.
 func (r *request) unobserved() (u view.Unobserved) {
 	for _, restart := range r.snapshot.restarts() {
 		u.AddRestart(restart, r.now())
@@ -82,7 +83,9 @@ func (r *request) buttons() *buttons {
 }
 
 // gates returns a reader that evaluates the gates of ScheduledRestarts.
-func (r *request) gates() *gateReader { return &gateReader{r.snapshot, r.settings()} }
+func (r *request) gates() *gateReader {
+	return &gateReader{snapshot: r.snapshot, settings: r.settings()}
+}
 
 // startups returns the pod start-ups that the page's query selects.
 func (r *request) startups() *startups {
@@ -102,7 +105,7 @@ func (r *request) restartTable() *restartTable {
 func (r *request) compute(b builder) {
 	if b.room {
 		began := time.Now()
-		r.model = r.models.rooms.of(r.snapshot, r.recent)
+		r.model = r.models.rooms.of(r.ctx, r.snapshot, r.recent)
 		r.computing = time.Since(began)
 	}
 	if b.ahead != nil {

@@ -37,14 +37,15 @@ type restartRow struct {
 	Last, Next shownTime
 	Lane       *lane
 	Chosen     bool
-	// Closed lists the names of the closed gates. It is "" if all gates are open. ClosedWhy
-	// explains why the gates are closed.
+	// Closed lists the names of the closed gates, the conditions that prevent a restart from
+	// starting. It is "" if all gates are open. ClosedWhy explains why the gates are closed.
 	Closed, ClosedWhy string
 	object            *tidekeeperv1.ScheduledRestart
 }
 
 // rows returns a row for each ScheduledRestart that matches the filters. ScheduledRestarts with
-// more serious problems come first. Equally serious rows are sorted by the next start.
+// more serious problems come first. Equally serious rows are sorted by the next start. The rows that
+// are shown must be completed with [restartTable.complete].
 func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
 	values := make([]tidekeeperv1.ScheduledRestart, len(list))
 	for i := range list {
@@ -55,32 +56,35 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	for _, object := range list {
 		shown := view.RestartOf(object, shared)
 		shown.AddFreezes(object, t.freezes[object.Namespace], t.now)
-		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Of: shown.Target, Next: shownTime{Text: "–"}}
-		if !t.address.shows(row.Namespace) || !t.address.matches(row.Key+" "+row.Target) {
-			continue
+		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name}
+		if t.address.shows(row.Namespace) && t.address.matches(row.Key+" "+row.Target) {
+			rows = append(rows, row)
 		}
-		row.Zone = zoneBeside(shown.TimeZone, t.now, t.local)
-		row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
-		if object.Spec.TargetRef.Name == object.Name {
-			row.Of = object.Spec.TargetRef.Kind
-		}
-		if row.LastTick != nil {
-			row.Last = ago(*row.LastTick, t.now, t.local)
-		}
-		switch {
-		case row.ActiveSince != nil:
-			row.Next = timeText(*row.ActiveSince, t.local, "in progress for "+term.Ago(*row.ActiveSince, t.now))
-			if row.Refused != "" {
-				row.Next.Text += ", an eviction is refused"
-			}
-		case row.NextStart != nil:
-			frozen := row.Frozen.Text(func(until time.Time) string { return term.Moment(until, t.now, t.local) })
-			row.Next = timeText(*row.NextStart, t.local, term.Coming(*row.NextStart, t.now, t.local)+frozen)
-		}
-		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, compareRestarts)
 	return rows
+}
+
+// complete adds the texts and the links to a row. In a large cluster, only a few rows are shown.
+func (t *restartTable) complete(row *restartRow) {
+	row.Of, row.Next, row.Zone = row.Target, shownTime{Text: "–"}, zoneBeside(row.TimeZone, t.now, t.local)
+	row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
+	if row.object.Spec.TargetRef.Name == row.object.Name {
+		row.Of = row.object.Spec.TargetRef.Kind
+	}
+	if row.LastTick != nil {
+		row.Last = ago(*row.LastTick, t.now, t.local)
+	}
+	switch {
+	case row.ActiveSince != nil:
+		row.Next = timeText(*row.ActiveSince, t.local, "in progress for "+term.Ago(*row.ActiveSince, t.now))
+		if row.Refused != "" {
+			row.Next.Text += ", an eviction is refused"
+		}
+	case row.NextStart != nil:
+		frozen := row.Frozen.Text(func(until time.Time) string { return term.Moment(until, t.now, t.local) })
+		row.Next = timeText(*row.NextStart, t.local, term.Coming(*row.NextStart, t.now, t.local)+frozen)
+	}
 }
 
 // compareRestarts orders rows by the seriousness of their problems, worst first, then by the time
@@ -147,7 +151,8 @@ func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *re
 	return p
 }
 
-// rank returns the sort key of a gate, which orders closed gates before open gates.
+// rank returns the sort key of a gate (start condition), which orders closed gates before open
+// gates.
 func rank(open bool) int {
 	if open {
 		return 1

@@ -46,8 +46,8 @@ type restartsData struct {
 	Freezes       []freezeRow
 	FreezeActions []action
 	Summary       forecast.Summary
-	// Missed states the number of ticks (scheduled times) that will be missed, and names their
-	// restarts. AheadText is the period that the forecast covers, in words.
+	// Missed states how many ticks (scheduled times) will be missed, and names the
+	// ScheduledRestarts of these ticks. AheadText is the period that the forecast covers, in words.
 	Missed, AheadText string
 	Settings          string
 	// OldForecast explains why the forecast is outdated. NoForecast is set if there is no forecast.
@@ -56,7 +56,8 @@ type restartsData struct {
 	Minutes     []minuteRow
 	MoreMin     int
 	Unserved    []unservedRow
-	// MoreUnserved is the number of rows that Unserved omits.
+	// MoreUnserved is the number of groups of missed, skipped or failed ticks that the field
+	// Unserved omits.
 	MoreUnserved int
 	Rows         []restartRow
 	// AsList is the kubectl tide command that lists the same restarts. It is "" if the user
@@ -75,8 +76,8 @@ type minuteRow struct {
 	Greatest       bool
 }
 
-// unservedRow shows a group of ticks that are missed or skipped, or whose restarts fail, for the
-// same reason.
+// unservedRow shows a group of ticks (scheduled times) that are missed or skipped, or whose
+// restarts fail, for the same reason.
 type unservedRow struct {
 	Restarts    []choice // names with links
 	More        int      // number of restarts that Restarts omits
@@ -118,7 +119,10 @@ func restartsPage(r *request) (*page, error) {
 		return only != "" && !strings.HasPrefix(row.Outcome.Text, only)
 	})
 	d.More = max(0, len(rows)-mostRestartRows)
-	d.Rows = rows[:min(len(rows), mostRestartRows)]
+	d.Rows = slices.Clone(rows[:min(len(rows), mostRestartRows)])
+	for i := range d.Rows {
+		table.complete(&d.Rows[i])
+	}
 	if only == "" {
 		d.AsList = r.frame.links.command(r.address.listOf("restarts"))
 	}
@@ -127,6 +131,7 @@ func restartsPage(r *request) (*page, error) {
 	if key := r.address.get("restart"); key != "" {
 		i := slices.IndexFunc(rows, func(row restartRow) bool { return row.Key == key })
 		if i >= 0 {
+			table.complete(&rows[i])
 			d.Restart = table.panel(&rows[i], gates, buttons)
 		}
 	}
@@ -164,7 +169,8 @@ func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger str
 	return outcome, trigger
 }
 
-// addForecast adds the future restarts and the unserved ticks of a forecast to the page.
+// addForecast adds the data of a forecast to the page: the future restarts, and the ticks
+// (scheduled times) that do not lead to a successful restart.
 func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]period.Period, ahead ahead, now time.Time, local *time.Location) {
 	d.Strip, d.Herd, d.Summary = stripOf(f, freezes, local), herdOf(f, local), f.Summary
 	d.Missed, d.AheadText = missedText(f), ahead.words()
@@ -211,7 +217,8 @@ func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 // mostNames is the maximum number of names in a table cell.
 const mostNames = 6
 
-// tickNames names the ScheduledRestarts of the first mostNames ticks, and counts the other ticks.
+// tickNames names the ScheduledRestarts of the first mostNames ticks (scheduled times), and counts
+// the other ticks.
 func tickNames(ticks []forecast.Tick) string {
 	var names []string
 	for _, t := range ticks[:min(len(ticks), mostNames)] {

@@ -4,6 +4,7 @@
 package dashboard
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,12 +20,12 @@ import (
 
 // recentAge is the maximum age of the capacity model or forecast that a page of a large cluster may
 // show when it is opened. The page's stream then computes new values.
-const recentAge = 10 * time.Second
+const recentAge = 30 * time.Second
 
 // rooms caches the cluster's [view.Room], the model of the free capacity, until pools, nodes or
 // pods change. A Room is computed without holding the lock of the pages.
 type rooms struct {
-	// making is held while a Room is being computed. It guards keys.
+	// making is held while a Room is being computed. It guards the field keys.
 	making sync.Mutex
 	keys   capacity.Keys
 	last   atomic.Pointer[roomModel]
@@ -38,8 +39,8 @@ type roomModel struct {
 	// details caches the details of pools, keyed by the pool's name.
 	details map[string]*view.PoolDetail
 
-	// version identifies the objects. `at` is the time of the snapshot, and objects and versions
-	// hold the snapshot's pools, nodes and pods, keyed by kind.
+	// version identifies the objects from which the model was computed. `at` is the time of their
+	// snapshot, and objects and versions hold the snapshot's pools, nodes and pods, keyed by kind.
 	version  string
 	at       time.Time
 	objects  map[string][]metav1.Object
@@ -50,7 +51,7 @@ type roomModel struct {
 // not be read. If recent is set and the cluster is large, it returns the last model if that model
 // is younger than recentAge. It then replaces the pools, nodes and pods in the snapshot by those of
 // the model, so that the page does not mix objects of different times.
-func (m *rooms) of(s *snapshot, recent bool) *roomModel {
+func (m *rooms) of(ctx context.Context, s *snapshot, recent bool) *roomModel {
 	if s.problem(capacityKinds...) != "" {
 		return nil
 	}
@@ -71,7 +72,11 @@ func (m *rooms) of(s *snapshot, recent bool) *roomModel {
 	for _, kind := range capacityKinds {
 		made.objects[kind], made.versions[kind] = s.objects[kind], s.versions[kind]
 	}
-	made.room, _ = view.NewRoomWith(&m.keys, s.pools(), s.nodes(), s.pods())
+	room, err := view.NewRoomWith(ctx, &m.keys, s.pools(), s.nodes(), s.pods())
+	if err != nil {
+		return nil
+	}
+	made.room = room
 	made.losses = made.room.Losses(nil)
 	m.last.Store(made)
 	return made

@@ -15,8 +15,8 @@ import (
 // sequence is the form on the capacity page for successive losses of nodes, with the resulting
 // effects.
 type sequence struct {
-	// Lose and Cordon are the values of the form's fields: the nodes to lose, and the nodes to
-	// treat as cordoned.
+	// Lose and Cordon are the nodes to lose, and the nodes to treat as cordoned, as the user
+	// entered them.
 	Lose, Cordon string
 	Mistake      string
 	Losses       []lossRow
@@ -50,8 +50,8 @@ func sequenceOf(a address, room *view.Room) *sequence {
 	return s
 }
 
-// read parses the form's fields. Commas or spaces separate nodes that are lost at the same time,
-// and semicolons separate successive losses.
+// read parses the nodes that the user entered on the capacity page. Commas or spaces separate nodes
+// that are lost at the same time, and semicolons separate successive losses.
 func (s *sequence) read(room *view.Room) (*view.Sequence, error) {
 	if s.Lose == "" {
 		return nil, errors.New("write the nodes that are lost first")

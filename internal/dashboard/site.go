@@ -74,12 +74,12 @@ type Site struct {
 	streams streams
 	// pages builds the pages about the only cluster, or about all clusters.
 	pages pages
-	// fleet builds the pages of a site for several clusters. It is nil if there is a single
+	// fleet builds the pages of a dashboard for several clusters. It is nil if there is a single
 	// cluster.
 	fleet *fleet
 }
 
-// pages builds the pages about one cluster, or about all clusters of a site.
+// pages builds the pages about one cluster, or about all clusters of the dashboard.
 type pages interface {
 	// head returns the pages' common settings.
 	head() *frame
@@ -91,12 +91,12 @@ type pages interface {
 	nextChange() <-chan struct{}
 }
 
-// NewSite returns a site for a single cluster.
+// NewSite returns a [Site] for a single cluster.
 func NewSite(member *Member, o Options) *Site {
 	return newSite(member, nil, o)
 }
 
-// NewFleet returns a site for several clusters. The overview and the restarts page show all
+// NewFleet returns a [Site] for several clusters. The overview and the restarts page show all
 // clusters, unless the query selects one. The other pages show a single cluster.
 func NewFleet(members []*Member, o Options) *Site {
 	f := newFleet(members, o)
@@ -109,15 +109,15 @@ func newSite(of pages, f *fleet, o Options) *Site {
 	return &Site{door: d, streams: streams{most: mostStreams}, pages: of, fleet: f}
 }
 
-// Used returns a channel that is closed when the first tab is admitted.
+// Used returns a channel that is closed when the first browser tab is admitted.
 func (s *Site) Used() <-chan struct{} { return s.door.entered }
 
-// NewLink returns a link that admits a single tab. The code is in the fragment, because browsers do
-// not send fragments in requests. The previous link becomes invalid.
+// NewLink returns a link that admits a single browser tab. The code is in the fragment, because
+// browsers do not send fragments in requests. The previous link becomes invalid.
 func (s *Site) NewLink(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.newCode() }
 
-// Serve serves the site until ctx is done. It discards the HTTP server's log, because the log would
-// contain strings from clients.
+// Serve serves the dashboard until ctx is done. It discards the HTTP server's log, because the log
+// would contain strings from clients.
 func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -168,28 +168,30 @@ func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(shell)
 }
 
-// envelope is the response that contains a page's content. The script displays it.
+// envelope is the JSON response with a page's content, which the script in the browser displays.
 type envelope struct {
 	Title string `json:"title"`
 	HTML  string `json:"html"`
 	About About  `json:"about"`
-	// Context is the context of the page's cluster. It is only set on a site of several clusters.
+	// Context is the context of the page's cluster. It is only set if the dashboard shows several
+	// clusters.
 	Context string `json:"context,omitempty"`
 	// AsOf is the time at which the displayed objects were current, in the terminal's time zone.
 	AsOf string `json:"asOf"`
-	// Lost explains why the API server is unreachable. It is "" if it is reachable.
+	// Lost explains why the API server is unreachable. It is "" if the API server is reachable.
 	Lost string `json:"lost,omitempty"`
 	// Command is the kubectl tide command that prints the same data.
 	Command string `json:"command"`
-	// work is the time spent on building the page, excluding waiting.
+	// work is the time spent on building the page, excluding waiting for other pages or the API
+	// server.
 	work time.Duration
 }
 
 var errNoPage = errors.New("there is no such page")
 
 // of returns the builder of the pages about the cluster that the query selects, or about all
-// clusters. For a cluster of a site of several clusters, the returned query contains the cluster's
-// context.
+// clusters. If the builder is for one of several clusters, the returned query contains the context
+// of that cluster.
 func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 	if s.fleet == nil {
 		return s.pages, query, nil

@@ -40,8 +40,8 @@ type snapshot struct {
 	lost   string
 	lostAt time.Time
 
-	// restartList and byNamespace cache the results of restarts and freezes. They are computed on
-	// first use.
+	// restartList and byNamespace cache the results of the methods restarts and freezes. They are
+	// computed on first use.
 	restartList []*tidekeeperv1.ScheduledRestart
 	byNamespace map[string][]period.Period
 }
@@ -196,11 +196,12 @@ func (s *snapshot) pools() []*tidekeeperv1.NodePool {
 
 func (s *snapshot) nodes() []*corev1.Node { return listOf[*corev1.Node](s, kindNodes) }
 
-// pods returns the pods of all namespaces, or only of the site's namespace if the page does not
-// need other pods.
+// pods returns the pods of all namespaces. If the dashboard is limited to a namespace and the page
+// needs no other pods, it returns only the pods in this namespace.
 func (s *snapshot) pods() []*corev1.Pod { return listOf[*corev1.Pod](s, kindPods) }
 
-// restarts returns the ScheduledRestarts of the site's namespace, or of all namespaces.
+// restarts returns the ScheduledRestarts of all namespaces, or only those in the namespace to which
+// the dashboard is limited.
 func (s *snapshot) restarts() []*tidekeeperv1.ScheduledRestart {
 	if s.restartList == nil {
 		s.restartList = listOf[*tidekeeperv1.ScheduledRestart](s, kindRestarts)

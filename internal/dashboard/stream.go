@@ -31,7 +31,7 @@ const (
 	writeLimit = 10 * time.Second
 )
 
-// streams lists the open streams, oldest first.
+// streams lists the open streams, which keep pages in browser tabs up to date, oldest first.
 type streams struct {
 	most int
 	mu   sync.Mutex

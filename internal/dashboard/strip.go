@@ -235,8 +235,8 @@ type herd struct {
 	Time  string
 	Count int
 	Names string
-	// Missed states the number of ticks that will be missed within the forecast, and names their
-	// restarts. It is "" if no tick will be missed.
+	// Missed states how many ticks (scheduled times) will be missed within the forecast, and names
+	// the ScheduledRestarts of these ticks. It is "" if no tick will be missed.
 	Missed string
 }
 
@@ -263,8 +263,8 @@ func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	return h
 }
 
-// missedText states the number of ticks (scheduled times) that will be missed within the forecast,
-// and names their restarts. It returns "" if no tick will be missed.
+// missedText states how many ticks (scheduled times) will be missed within the forecast, and names
+// the ScheduledRestarts of these ticks. It returns "" if no tick will be missed.
 func missedText(f *forecast.Forecast) string {
 	if f.Summary.Missed == 0 {
 		return ""

@@ -62,14 +62,3 @@ func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
 		}
 	}
 }
-
-// targetOf returns the state of a ScheduledRestart's target workload, or nil if the workload does
-// not exist. kind is the kind of the workload.
-func (s *snapshot) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
-	for _, o := range s.objects[kind.Resource] {
-		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {
-			return kind.State(object)
-		}
-	}
-	return nil, nil
-}

@@ -59,7 +59,8 @@ type World struct {
 	// viewers maps each kind to the number of pages that are being built or streamed and need the
 	// kind.
 	viewers map[string]int
-	// version counts the changes of objects and feeds so far. changed is closed at the next change.
+	// version counts the changes of objects and feeds so far. changed is closed when the next
+	// change occurs.
 	version int64
 	changed chan struct{}
 	// onChange is called at each change. It may be nil.
@@ -81,15 +82,15 @@ type feed struct {
 	sorted  []metav1.Object
 	touched []touched
 	// synced is closed once the first list has arrived or was refused. failed is closed at the
-	// first error before that, and unreached is the last error's message. waited is the longest
-	// time that a page has waited without getting the first list.
+	// first error before that, and unreached is the message of the latest such error. waited is the
+	// longest time that a page has waited without getting the first list.
 	synced, failed chan struct{}
 	unreached      string
 	waited         time.Duration
 	// unserved is set if the kind is optional and the cluster does not serve it.
 	unserved bool
-	// refused explains why the kind cannot be read, and since is the time of the refusal. forbidden
-	// is set if the user lacks the permission.
+	// refused explains why the kind cannot be read, or is "". since is the time of the refusal.
+	// forbidden is set if the user lacks the permission.
 	refused   string
 	forbidden bool
 	since     time.Time
@@ -113,8 +114,8 @@ func (w *World) use(names []string) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	// While the API server is unreachable, keep the last response of the API server, even if it was
-	// a refusal.
+	// While the API server is unreachable, do not repeat a request that it refused before: a
+	// connection error would replace the reason of the refusal.
 	lost := false
 	for _, f := range w.feeds {
 		lost = lost || f.lost != ""

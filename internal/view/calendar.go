@@ -29,11 +29,12 @@ type Minute struct {
 	Time   time.Time `json:"time"` // beginning of the minute
 	Count  int       `json:"count"`
 	Starts []Start   `json:"starts"` // either all starts in the minute, or none if there are too many, see MostListed
-	// NotStarted lists the ticks due in the minute that will be missed or skipped.
+	// NotStarted lists the ticks (scheduled times) that are due in the minute, but will be missed
+	// or skipped.
 	NotStarted []Start `json:"notStarted,omitempty"`
 }
 
-// Start is a future start of a restart, or a tick that will not start.
+// Start is a future start of a restart, or a tick (scheduled time) at which no restart will start.
 type Start struct {
 	// Context is the cluster's kubeconfig context. It is empty unless the calendar covers several
 	// clusters.
@@ -46,7 +47,8 @@ type Start struct {
 	// OffsetSeconds is the delay between the tick and the start, chosen within the
 	// ScheduledRestart's spread.
 	OffsetSeconds int64 `json:"offsetSeconds"`
-	// Outcome and Reason explain why the tick will not start. They are empty for a start.
+	// Outcome and Reason explain why no restart will start for the tick. They are empty if a
+	// restart will start.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
 	// EarlierTicks is the number of earlier ticks with the same outcome that this entry also
@@ -54,7 +56,7 @@ type Start struct {
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
-// Of returns a copy of the minute that contains only the given cluster's starts.
+// Of returns a copy of the calendar's minute that contains only the given cluster's starts.
 func (m *Minute) Of(cluster string) Minute {
 	of := Minute{Time: m.Time, Starts: []Start{}}
 	for _, start := range m.Starts {
@@ -193,8 +195,8 @@ func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned,
 	}
 }
 
-// start returns the time at which the restart for a tick starts. It returns false if no window
-// opens before the tick's deadline.
+// start returns the time at which the restart for a tick (scheduled time) starts. It returns false
+// if no restart window opens before the tick's deadline.
 func (r *planned) start(tick time.Time) (time.Time, bool) {
 	due := tick.Add(r.offset)
 	at, ok := r.windows.OpensAt(due)

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// stopped lists the reasons for which a schedule misses all of its ticks. A calendar omits ticks
-// that are missed for these reasons.
+// stopped lists the reasons for which a schedule misses all of its ticks (scheduled times). A
+// calendar omits ticks that are missed for these reasons.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
 // CalendarOf returns the calendar of a forecast: the future starts, and the ticks that will be

@@ -13,14 +13,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// Unserved is a group of ticks with the same outcome and reason that do not lead to a successful
-// restart. It contains all of these ticks of a ScheduledRestart, and of other ScheduledRestarts
-// whose ticks are due at the same times.
+// Unserved is a group of ticks (scheduled times) with the same outcome and reason that do not lead
+// to a successful restart. It contains all such ticks of a ScheduledRestart, and of other
+// ScheduledRestarts whose ticks are due at the same times.
 type Unserved struct {
-	// First and Last are the scheduled times of the first and last tick.
+	// First and Last are the scheduled times of the group's first and last tick.
 	First, Last time.Time
 	Outcome     Outcome
-	// Message is the first tick's message. Alike is set if all ticks have the same message.
+	// Message is the message of the group's first tick. Alike is set if all ticks have the same
+	// message.
 	Message string
 	Alike   bool
 	// Restarts lists the first tick of each ScheduledRestart in the group. Count is the total
@@ -34,7 +35,7 @@ type Unserved struct {
 	All bool
 }
 
-// CountText formats the number of ticks, such as "all 724, 1 waiting".
+// CountText formats the number of ticks in the group, such as "all 724, 1 waiting".
 func (u *Unserved) CountText() string {
 	text := strconv.Itoa(u.Count)
 	if u.All && u.Count > len(u.Restarts) {
@@ -46,7 +47,8 @@ func (u *Unserved) CountText() string {
 	return text
 }
 
-// waiting is the outcome to show for a tick that still waits at the end of the forecast.
+// waiting is the outcome to show for a tick (scheduled time) that still waits at the end of the
+// forecast.
 const waiting tidekeeperv1.Outcome = "Waiting"
 
 // restartKey identifies a ScheduledRestart.
@@ -65,9 +67,9 @@ type unservedGroup struct {
 	times []int64 // pairs of a scheduled time in Unix seconds and the number of ticks that the forecast combines in this entry
 }
 
-// UnservedIn returns the ticks that do not lead to a successful restart within the forecast, in
-// groups ordered by their first tick. It leaves out restarts that are still in progress at the end
-// of the forecast.
+// UnservedIn returns the ticks (scheduled times) that do not lead to a successful restart within
+// the forecast, in groups ordered by their first tick. It leaves out restarts that are still in
+// progress at the end of the forecast.
 func UnservedIn(f *forecast.Forecast) []Unserved {
 	var groups []*unservedGroup
 	places, ticks := map[unservedKey]*unservedGroup{}, map[restartKey]int{}

@@ -22,8 +22,8 @@ type Gates struct {
 	Gates  []decision.Gate `json:"gates"`
 }
 
-// GatesOf returns the gates of a restart: the gates that the input determines, followed by the
-// given gate of the restart budget.
+// GatesOf returns the gates of a restart, the conditions for its start: the gates that the input
+// determines, followed by the given gate of the restart budget.
 func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
 	for _, gate := range g.Gates {
@@ -32,8 +32,8 @@ func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	return g
 }
 
-// GateManager is the gate that is closed while no manager is running. It is only listed when it is
-// closed.
+// GateManager is the gate (start condition) that is closed while no manager is running. It is only
+// listed when it is closed.
 const GateManager decision.GateName = "Manager"
 
 // CloseWithoutManager inserts the closed gate GateManager as the first gate. problem is the
@@ -45,15 +45,15 @@ func (g *Gates) CloseWithoutManager(problem string) {
 
 // Slots counts the slots of the restart budget that are in use.
 type Slots struct {
-	// Of is the ScheduledRestart that needs a slot. A slot that this ScheduledRestart already uses
-	// is not counted.
+	// Of is the ScheduledRestart that needs a slot of the restart budget. A slot that this
+	// ScheduledRestart already uses is not counted.
 	Of *tidekeeperv1.ScheduledRestart
 	Settings
 
 	used, here int
 }
 
-// Add counts r if it uses a slot at the given time.
+// Add counts the ScheduledRestart r if it uses a slot of the restart budget at the given time.
 func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	if a := r.Status.Active; a == nil || r.UID == s.Of.UID || now.Sub(a.StartedTime.Time) > s.SlotAge {
 		return
@@ -63,8 +63,8 @@ func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	}
 }
 
-// Gate returns the gate of the restart budget. Its message ends with the given note, and with the
-// budget flags whose values are unknown and assumed to be the defaults.
+// Gate returns the gate (start condition) of the restart budget. Its message ends with the given
+// note, and with the budget flags whose values are unknown and assumed to be the defaults.
 func (s *Slots) Gate(note string) decision.Gate {
 	share := budget.Share(s.MaxConcurrent, s.NamespaceShare)
 	if assumed := s.AssumedText(budget.FlagMaxConcurrent, budget.FlagNamespaceShare); assumed != "" {
@@ -84,7 +84,8 @@ func (s *Slots) Gate(note string) decision.Gate {
 // It ignores a restart that is in progress.
 func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
 	var said []string
-	// A request outside the windows becomes due when the next window opens.
+	// A restart that is requested outside the restart windows becomes due when the next window
+	// opens.
 	due := tick
 	if _, windows, err := decision.ParseSchedule(&r.Spec); err == nil {
 		if opens, ok := windows.OpensAt(tick); ok {

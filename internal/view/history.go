@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Outcome is the outcome of a tick, with its severity.
+// Outcome is the outcome of a tick (scheduled time), with its severity.
 type Outcome struct {
 	Text     string   `json:"text"` // outcome and reason, such as Missed/Frozen
 	Severity Severity `json:"severity,omitempty"`
@@ -31,13 +31,14 @@ func outcomeOf(record tidekeeperv1.RestartRecord) Outcome {
 	return o
 }
 
-// HistoryEntry is a past tick, or the tick of a restart in progress, with its outcome.
+// HistoryEntry is a past tick (scheduled time), or the tick of a restart in progress, with its
+// outcome.
 type HistoryEntry struct {
 	Tick    time.Time `json:"tick"`
 	Trigger string    `json:"trigger"`
 	Outcome Outcome   `json:"outcome"`
-	// Waited is the time between the tick and the start. Took is the duration of the restart, so
-	// far if it is in progress. Both are nil if the tick was not started.
+	// Waited is the time between the tick and the start of the restart. Took is the duration of the
+	// restart, so far if it is in progress. Both are nil if no restart started.
 	Waited  *time.Duration           `json:"waited,omitempty"`
 	Took    *time.Duration           `json:"took,omitempty"`
 	Pods    *int32                   `json:"pods,omitempty"` // number of restarted pods; nil unless the restart succeeded
@@ -45,8 +46,8 @@ type HistoryEntry struct {
 	Message string                   `json:"message,omitempty"`
 }
 
-// HistoryOf returns a ScheduledRestart's past ticks, the latest first. A restart in progress is the
-// first entry.
+// HistoryOf returns a ScheduledRestart's past ticks (scheduled times), the latest first. A restart
+// in progress is the first entry.
 func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	entries := []HistoryEntry{}
 	if active := r.Status.Active; active != nil {
@@ -76,8 +77,8 @@ func between(from, to time.Time) *time.Duration {
 	return &length
 }
 
-// messageOf returns a record's message. If the record also represents earlier ticks, their number
-// is appended.
+// messageOf returns the message of a record of a tick in a restart history. If the record also
+// represents earlier ticks, their number is appended.
 func messageOf(record tidekeeperv1.RestartRecord) string {
 	n := int(record.EarlierTicks)
 	if n == 0 {
@@ -94,8 +95,8 @@ func messageOf(record tidekeeperv1.RestartRecord) string {
 	return message
 }
 
-// StartupTexts formats the median and maximum start-up times of the new pods. It adds the number of
-// measured pods if not all were measured.
+// StartupTexts formats the median and maximum start-up times of the pods that the restart created.
+// It adds the number of measured pods if not all were measured.
 func (e *HistoryEntry) StartupTexts() (median, worst string) {
 	s := e.Startup
 	if s == nil {

@@ -67,15 +67,16 @@ func maintenanceStatus(m *tidekeeperv1.NodeMaintenance, now time.Time) Status {
 	return s
 }
 
-// PhaseWaiting is the phase to show for a node of the round whose drain has not begun.
+// PhaseWaiting is the phase to show for a node whose drain has not begun in the round of
+// maintenance.
 const PhaseWaiting tidekeeperv1.NodePhase = "Waiting"
 
 // MaintainedNode is a node of a maintenance round, with its phase.
 type MaintainedNode struct {
 	Name  string                 `json:"name"`
 	Phase tidekeeperv1.NodePhase `json:"phase"`
-	// Since is the time at which the phase began, and Started is the time at which the drain began.
-	// Both are nil if the drain has not begun.
+	// Since is the time at which the node's phase began, and Started is the time at which the drain
+	// of the node began. Both are nil if the drain has not begun.
 	Since   *time.Time `json:"since,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
 	// Reason and Message explain why the node is waiting or has failed. Advice tells the user what
@@ -92,7 +93,7 @@ var phases = []tidekeeperv1.NodePhase{
 	tidekeeperv1.NodeReleased, tidekeeperv1.NodeDone,
 }
 
-// Severity returns how urgently the node needs attention.
+// Severity returns how urgently the node in maintenance needs attention.
 func (n *MaintainedNode) Severity() Severity {
 	switch n.Phase {
 	case tidekeeperv1.NodeFailed:

@@ -31,8 +31,8 @@ type MaintenanceDetail struct {
 	// Begun is true if Members are the nodes of a round that has begun, and false if they are the
 	// nodes of the next round.
 	Begun bool `json:"begun"`
-	// Held is the reason why no drain begins now. It is nil if drains may begin, or if no node
-	// waits.
+	// Held is the reason why no drain of a node begins now. It is nil if drains may begin, or if no
+	// node waits.
 	Held    *Status          `json:"held,omitempty"`
 	Members []MaintainedNode `json:"members"`
 	Events  []Event          `json:"events"`

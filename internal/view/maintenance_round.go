@@ -30,20 +30,20 @@ type MaintenanceFacts struct {
 }
 
 // MaintenanceRound is the current round of a NodeMaintenance. If the current round has ended or no
-// round has begun, it is the next round.
+// round has begun, it is the next round, provided that there is a schedule.
 type MaintenanceRound struct {
-	// Begun is true if the round has begun. Over is true if it has ended, and no further round will
-	// begin.
+	// Begun is true if the round of maintenance has begun. Over is true if the round has ended, and
+	// the NodeMaintenance has no schedule that begins another round.
 	Begun, Over bool
-	// Nodes lists the nodes of the round.
+	// Nodes lists the nodes that belong to the round of maintenance.
 	Nodes []MaintainedNode
-	// Held is the reason why no drain begins now, regardless of the state of the nodes. It is nil
-	// if drains may begin.
+	// Held is the reason why no drain of a node begins now, regardless of the state of the nodes.
+	// It is nil if drains may begin.
 	Held *Status
 	// Unavailable lists the names of the nodes that count towards the limit of unavailable nodes.
 	Unavailable []string
-	// Input is the input for a forecast of the round. It lacks only the duration of a node's
-	// maintenance.
+	// Input is the input for a forecast of the round of maintenance. It lacks only the duration of
+	// a node's maintenance.
 	Input forecast.Input
 }
 

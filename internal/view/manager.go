@@ -73,8 +73,8 @@ func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	return m
 }
 
-// Unobserved counts the objects with a change, request or due tick that no manager has observed in
-// time.
+// Unobserved counts the objects with a change, a restart request or a due tick (scheduled time)
+// that no manager has observed in time.
 type Unobserved struct {
 	Count int
 	// Oldest is the kind and name of the object that has been waiting the longest, and Since is the
@@ -94,7 +94,7 @@ func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64,
 	u.add(kind, o, changed(o), now)
 }
 
-// add counts an object that has been waiting since the given time.
+// add counts an object that has been waiting for a manager since the given time.
 func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 	if now.Sub(since) < observeWithin {
 		u.Recent++

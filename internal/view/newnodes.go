@@ -19,13 +19,13 @@ import (
 // NewNodeFit describes how many copies of a pod fit on nodes that are added to a pool by its
 // spec.nodeTemplate.
 type NewNodeFit struct {
-	// Copies is the number of copies that fit on a single new node, in addition to the pods of
-	// DaemonSets.
+	// Copies is the number of copies of the pod that fit on a single new node, in addition to the
+	// pods of DaemonSets.
 	Copies int64 `json:"copies"`
-	// AtMost lists the constraints that were not evaluated. If it is not empty, Copies is an upper
-	// bound.
+	// AtMost lists the pod constraints that were not evaluated. If it is not empty, Copies is an
+	// upper bound.
 	AtMost []string `json:"atMost,omitempty"`
-	// Refused explains why no copy fits on a new node. It is empty if copies fit.
+	// Refused explains why no copy of the pod fits on a new node. It is empty if copies fit.
 	Refused string `json:"refused,omitempty"`
 	// Needed is the number of new nodes that the wanted number of copies needs, or -1 if even
 	// [MostNewNodes] new nodes are not enough. It is nil if the user specified no number of copies.
@@ -80,8 +80,8 @@ func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) 
 	return r.extended[by], nil
 }
 
-// onNewNodes evaluates how many copies of a pod fit on new nodes of a pool. `now` is the fit on the
-// pool's existing nodes. It returns nil if the pool has no nodeTemplate.
+// onNewNodes evaluates how many copies of a pod fit on new nodes of a pool. `now` describes how
+// many copies fit on the pool's existing nodes. The result is nil if the pool has no nodeTemplate.
 func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *capacity.Fit) *NewNodeFit {
 	if pool.Spec.NodeTemplate == nil {
 		return nil
@@ -104,9 +104,9 @@ func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *
 	return fit
 }
 
-// nodesNeeded returns the number of new nodes that the wanted number of copies needs, or -1 if even
-// MostNewNodes are not enough. `now` is the fit on the existing nodes, and `one` on a single new
-// node.
+// nodesNeeded returns the number of new nodes that the wanted number of copies of a pod needs, or
+// -1 if even MostNewNodes are not enough. `now` describes how many copies fit on the existing
+// nodes, and `one` how many fit on a single new node.
 func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now, one *capacity.Fit) int {
 	missing := wanted - now.Copies
 	switch {

@@ -16,8 +16,9 @@ type Plan struct {
 	Nodes []preview.Node `json:"nodes"`
 	// Pods lists the affected pods. It is null if the user is not allowed to list pods.
 	Pods []preview.Pod `json:"pods"`
-	// Blockers lists the PodDisruptionBudgets that do not currently allow the plan's evictions
-	// within budgets. It is empty if the user is not allowed to list PodDisruptionBudgets.
+	// Blockers lists the PodDisruptionBudgets that currently block evictions of the plan. Evictions
+	// by taints that disregard PodDisruptionBudgets are left out. Blockers is empty if the user is
+	// not allowed to list PodDisruptionBudgets.
 	Blockers []drain.Blocker `json:"blockers,omitempty"`
 }
 

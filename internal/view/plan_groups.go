@@ -11,13 +11,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
-// NodeGroup is a group of nodes with equal changes.
+// NodeGroup is a group of nodes with equal planned changes.
 type NodeGroup struct {
 	Names []string
 	preview.Node
 }
 
-// GroupNodes groups nodes with equal changes, the largest group first.
+// GroupNodes groups nodes with equal planned changes, the largest group first.
 func GroupNodes(nodes []preview.Node) []*NodeGroup {
 	var groups []*NodeGroup
 	known := map[string]*NodeGroup{}

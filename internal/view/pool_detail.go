@@ -53,8 +53,8 @@ type Member struct {
 	Ready  bool     `json:"ready"`
 	Levels []Level  `json:"levels"` // empty if the user is not allowed to list pods
 	Lacks  []string `json:"lacks"`  // settings in the pool's spec that are missing from the node
-	// ClosedSince is the time at which the pool closed the node to empty it within budgets. It is
-	// nil if the node is not being emptied.
+	// ClosedSince is the time at which the pool closed the node to new pods, in order to evict its
+	// pods within PodDisruptionBudgets. It is nil if the node is not being emptied.
 	ClosedSince *metav1.Time `json:"closedSince,omitempty"`
 }
 

@@ -48,8 +48,8 @@ func missingSettings(p *tidekeeperv1.NodePool, node *corev1.Node) []string {
 	return texts
 }
 
-// closedSince returns the time at which the pool closed the node to empty it within budgets, or nil
-// if it is not being emptied.
+// closedSince returns the time at which the pool closed the node to new pods, in order to evict its
+// pods within PodDisruptionBudgets. It returns nil if the node is not being emptied.
 func closedSince(p *tidekeeperv1.NodePool, node *corev1.Node) (first *metav1.Time) {
 	for _, since := range ownership.ParseClosed(node.Annotations[tidekeeperv1.OwnershipAnnotation])[p.Name] {
 		if first == nil || since.Before(first.Time) {

@@ -45,8 +45,9 @@ type Restart struct {
 	// Frozen is the effect of a Freeze on the next restart. It is nil if no Freeze affects the
 	// restart.
 	Frozen *Frozen `json:"frozen,omitempty"`
-	// Workload is the gate of the next restart that is closed because of the workload's current
-	// state. It is nil if no such gate is closed, or if Status already shows the reason.
+	// Workload is the gate (start condition) of the next restart that is closed because of the
+	// workload's current state. It is nil if no such gate is closed, or if Status already shows the
+	// reason.
 	Workload *decision.Gate `json:"workload,omitempty"`
 	// AlsoBy lists the other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
@@ -101,8 +102,9 @@ func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []per
 	}
 }
 
-// AddTarget sets Workload to the gate that is closed because of the workload's current state. Like
-// the forecast, and unlike the command `restarts gates`, it ignores whether nodes are ready.
+// AddTarget sets the field Workload to the gate (start condition) that is closed because of the
+// workload's current state. Like the forecast, and unlike the command `restarts gates`, it ignores
+// whether nodes are ready.
 func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecast.Target, now time.Time) {
 	if shown.NextStart == nil {
 		return

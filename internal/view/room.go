@@ -4,6 +4,7 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ type Room struct {
 	// if the DaemonSets are not known.
 	DaemonSets []*appsv1.DaemonSet
 
-	// extended caches the results of withNewNode.
+	// extended caches the results of the method withNewNode, which adds a new node to a cluster.
 	extended map[extendedBy]extended
 }
 
@@ -43,13 +44,22 @@ type PoolMembers struct {
 // NewRoom returns a Room for the given pools of a cluster. It omits pools with an invalid selector,
 // and names them in problems.
 func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
-	return NewRoomWith(&capacity.Keys{}, pools, nodes, running)
+	return newRoom(capacity.New(nodes, running), pools, nodes, running)
 }
 
-// NewRoomWith is like [NewRoom], but takes a cache of pod class keys, which repeated calls can
-// share.
-func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
-	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes, Pods: running}
+// NewRoomWith is like [NewRoom], but takes a cache of the pods' encoded requests and constraints,
+// which repeated calls can share. If ctx is done before the Room is complete, it returns an error.
+func NewRoomWith(ctx context.Context, keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (*Room, error) {
+	cluster, err := capacity.NewWith(ctx, keys, nodes, running)
+	if err != nil {
+		return nil, err
+	}
+	room, _ := newRoom(cluster, pools, nodes, running)
+	return room, nil
+}
+
+func newRoom(cluster *capacity.Cluster, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
+	room = &Room{Cluster: cluster, Nodes: nodes, Pods: running}
 	for _, pool := range pools {
 		selector, err := plan.Selector(pool)
 		if err != nil {

@@ -22,8 +22,8 @@ import (
 // NotAvailable is shown instead of an unknown usage, to distinguish it from 0.
 const NotAvailable = "not available"
 
-// CopiesText formats the number of copies that fit. It is marked as an upper bound if some
-// constraints were not evaluated.
+// CopiesText formats the number of copies of a pod that fit into a pool. It is marked as an upper
+// bound if some constraints were not evaluated.
 func (f *PoolFit) CopiesText() string {
 	if len(f.AtMost) > 0 && f.Copies > 0 {
 		return "at most " + strconv.FormatInt(f.Copies, 10)

@@ -46,7 +46,7 @@ type SlowestStage struct {
 	Stage   podtimeline.StageName `json:"stage"`
 	Seconds int64                 `json:"seconds"`
 	Cause   string                `json:"cause"`
-	// Known is set if the pod or its events contain the cause.
+	// Known is set if the pod or its events show the cause of the stage's duration.
 	Known bool `json:"-"`
 }
 

@@ -185,6 +185,11 @@ function moveInMap(event, square) {
   next.focus();
 }
 
+// A square of the map gets its tooltip when it is pointed at: a large map is smaller without.
+main.addEventListener("pointerover", ({ target }) => {
+  if (target.dataset?.square !== undefined) target.title = target.getAttribute("aria-label");
+});
+
 function stop() {
   clearTimeout(again);
   if (stream) stream.abort();
