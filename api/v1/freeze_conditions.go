@@ -3,9 +3,8 @@
 
 package v1
 
-// Reasons of the condition Ready of a Freeze, besides [ReasonInvalidSelector]: a freeze with an
-// unusable selector applies to all namespaces. The schema of the CRD normally refuses such a
-// selector.
+// Reasons of the condition Ready of a Freeze. A Freeze with an invalid selector, which the schema
+// normally rejects, applies to all namespaces and has the reason [ReasonInvalidSelector].
 const (
 	// ReasonPending means that the freeze has not begun yet.
 	ReasonPending = "Pending"

@@ -87,7 +87,7 @@ type Blocker struct {
 	// Object is the object that causes the blocker, such as PodDisruptionBudget/web. It is empty if
 	// the pod itself is the cause.
 	Object string `json:"object,omitempty"`
-	// Since is the time at which the blocker arose, or nil if it is unknown.
+	// Since is the time at which the reason for the blocker arose, or nil if it is unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Message describes the blocker. Advice suggests how to resolve it.
 	Message string `json:"message"`
@@ -122,8 +122,8 @@ func (w *World) NeverAllows(pod *corev1.Pod) bool {
 	})
 }
 
-// Leaves reports whether draining its node has to remove the pod. It returns false for terminated
-// pods, static pods and pods of DaemonSets.
+// Leaves reports whether a drain of the pod's node has to remove the pod. It returns false for
+// terminated pods, static pods and pods of DaemonSets.
 func Leaves(pod *corev1.Pod) bool {
 	if pods.IsTerminal(pod) {
 		return false
@@ -138,7 +138,7 @@ func isMirror(pod *corev1.Pod) bool {
 	return mirror
 }
 
-// Leaving returns the number of pods that draining their node has to remove.
+// Leaving returns the number of the given pods that a drain of their node has to remove.
 func Leaving(running []*corev1.Pod) int {
 	n := 0
 	for _, pod := range running {

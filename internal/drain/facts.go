@@ -129,7 +129,7 @@ func (b *Builder) EmptyDir() { b.flags |= localData }
 // Static records that the pod is the mirror of a static pod.
 func (b *Builder) Static() { b.flags |= static }
 
-// Facts returns the facts about a pod with the collected fields. If one of `known` has the same
+// Facts returns the Facts of the pod whose fields were collected. If one of `known` has the same
 // fields, it is returned, to save memory. Facts returns false if a label key was added twice,
 // because it is unknown which value counts.
 func (b *Builder) Facts(known ...Facts) (Facts, bool) {
@@ -154,7 +154,7 @@ func (b *Builder) Facts(known ...Facts) (Facts, bool) {
 	return Facts{new(string(b.text))}, true
 }
 
-// Facts returns the facts about a pod.
+// Facts returns the [Facts] of a pod, with labels hashed by h.
 func (h *Hasher) Facts(pod *corev1.Pod) Facts {
 	b := h.Builder()
 	for key, value := range pod.Labels {
@@ -179,7 +179,7 @@ func (h *Hasher) Facts(pod *corev1.Pod) Facts {
 // isLongGrace reports whether a termination grace period in seconds is longer than [MostGrace].
 func isLongGrace(seconds int64) bool { return seconds > int64(MostGrace/time.Second) }
 
-// known reports whether f holds facts about a pod.
+// known reports whether f holds facts about a pod, unlike the zero value.
 func (f Facts) known() bool { return f.text != nil }
 
 // Equal reports whether the facts are about pods with the same fields, hashed by the same Hasher.

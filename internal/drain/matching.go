@@ -192,7 +192,8 @@ func (b *hashedBudget) selects(has []label) bool {
 }
 
 // required returns the hashes of the labels of which a pod must have at least one to satisfy the
-// requirement. It returns nil for an operator that requires no specific label.
+// requirement. It returns nil for operators that require no label with a particular value, such as
+// Exists and NotIn.
 func (r *hashedRequirement) required() []uint64 {
 	switch r.operator {
 	case selection.In, selection.Equals, selection.DoubleEquals:

@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Patience is the time for which a blocker must last before it counts as lasting, if such blockers
-// often disappear by themselves. This applies to budgets that allow no disruption, as during each
-// rollout, to pods that are being deleted, and to pods that no other node has room for.
+// Patience is the time after which a blocker that may disappear by itself counts as lasting. This
+// applies to budgets that allow no disruption, as during each rollout, to pods that are being
+// deleted, and to pods that no other node has room for.
 const Patience = 5 * time.Minute
 
 // PodKind identifies pods that differ only in name, node and times.
@@ -55,12 +55,12 @@ type Survey struct {
 	seen      History
 }
 
-// History maps blockers without a known start to the time at which a survey first found them. A key
-// consists of the reason and either the namespace and the object or the node. The History is nil
-// before the first survey.
+// History maps blockers without a known start to the time at which a survey first found them. The
+// key of a budget consists of the reason, the namespace and the object; the key of pods without a
+// place consists of the reason and the node. The History is nil before the first survey.
 type History map[string]time.Time
 
-// verdict is the evaluation of the pods of a kind, unless they are being deleted.
+// verdict is the result of evaluating the pods of a kind that are not being deleted.
 type verdict struct {
 	leaves    bool
 	namespace string

@@ -51,9 +51,9 @@ type Group struct {
 	Pods, Nodes int
 	// Node is the first affected node by name.
 	Node string
-	// Since is the earliest time at which a blocker arose, or nil if it is unknown.
+	// Since is the earliest time at which a blocker of the group arose, or nil if it is unknown.
 	Since *metav1.Time
-	// last is the node that was counted last in Nodes.
+	// last is the node that was most recently counted in Nodes.
 	last string
 }
 
@@ -133,7 +133,7 @@ func (t *Tally) Worst() (worst *Group, others int) {
 	return worst, max(0, len(t.groups)-1)
 }
 
-// compareGroups orders groups, the worst first.
+// compareGroups orders groups as described for [Tally.Worst], the worst group first.
 func compareGroups(a, b *Group) int {
 	since := func(g *Group) int64 {
 		if g.Since == nil {

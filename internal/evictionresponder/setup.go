@@ -71,7 +71,8 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	})
 }
 
-// ends passes only deletions of pods, and changes by which a pod terminates.
+// ends is a predicate for events about pods. It passes a pod's deletion, and the update with which
+// the pod's phase becomes Succeeded or Failed.
 var ends = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {

@@ -35,8 +35,8 @@ type turns[R comparable] struct {
 	running map[R]int
 	// wanted maps each request that is about to be passed to Push or Touch to its priority.
 	wanted map[R]int
-	// round is the number of the round of the last turn. pushed counts the calls of Push, and
-	// orders requests by age: a later request has a higher number.
+	// round is the number of the round in which a namespace last had its turn. pushed counts the
+	// calls of Push, and orders requests by age: a later request has a higher number.
 	round, pushed uint64
 }
 

@@ -59,9 +59,8 @@ func cacheOptions(watches []watchedKind) cache.Options {
 }
 
 // newCache returns a constructor for the shared cache, which it builds with `inner`. Unless pods
-// are limited to some namespaces, only the kept fields of pods and nodes are decoded; the fields
-// Listing and Verify of `content` have an effect only then. byWorkload can query the pods of the
-// constructed cache by workload.
+// are watched only in some namespaces, the cache decodes only the kept fields of pods and nodes,
+// and applies `content`. byWorkload can query the pods of the constructed cache by workload.
 func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.Content, byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {

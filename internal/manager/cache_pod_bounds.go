@@ -20,18 +20,18 @@ import (
 // times larger than its encoding. A value above its bound is replaced by a value that is less
 // favorable to the pod, so that the pod seems to be affected by more changes than it really is.
 const (
-	// longestPlacement is the maximum total size in bytes of the node selector and the required
-	// node affinity. mostPlacement is the maximum total number of their terms, expressions and
-	// values.
+	// longestPlacement is the maximum total size in bytes of a pod's node selector and required
+	// node affinity. mostPlacement is the maximum total number of terms, expressions and values in
+	// them.
 	longestPlacement = 4096
 	mostPlacement    = 1024
-	// longestTolerations is the maximum total size of the tolerations in bytes. mostTolerations is
-	// their maximum number.
+	// longestTolerations is the maximum total size of a pod's tolerations in bytes. mostTolerations
+	// is the maximum number of tolerations.
 	longestTolerations = 4096
 	mostTolerations    = 64
-	// mostContainers is the maximum number of containers that are kept individually. mostRequests
-	// is the maximum total number of their requests. If either is exceeded, only the sum of the
-	// requests is kept.
+	// mostContainers is the maximum number of a pod's containers that are kept individually.
+	// mostRequests is the maximum total number of resource requests of these containers. If either
+	// is exceeded, only the sum of the requests is kept.
 	mostContainers = 32
 	mostRequests   = 128
 	// mostResources is the maximum number of resource names in the sum of the requests.

@@ -144,14 +144,15 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	memory, workloads := newMemoryLimiter(), &podcache.Workloads{}
 	content := podcache.Content{Listing: memory.limit}
 	if opts.VerifyDecoding {
-		// client-go decodes complete objects, which need more memory than the limit that
-		// memory.limit would set.
+		// Do not limit the memory while pods are listed: to verify the cache's decoding, client-go
+		// decodes complete objects, which need more memory than the limit allows.
 		content = podcache.Content{Verify: clk}
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(chosen.watches),
-		// A manager that is limited to some namespaces has no right to watch CRDs.
+		// A manager that is limited to some namespaces has no right to watch CRDs, so its cache
+		// polls the API server for new kinds instead.
 		NewCache: newCache(chosen.watches, optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
 			content, workloads, ctrlmetrics.Registry),
 		// Optional kinds are unstructured objects, which the client would otherwise not read from

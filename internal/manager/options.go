@@ -39,8 +39,8 @@ type Options struct {
 	// restart budget if thousands of workloads in a namespace restart at the same time.
 	NamespaceRequestsPerSecond float64
 
-	// NamespaceRequestsBurst is the number of requests that a namespace may cause at the same time
-	// after it has caused fewer than NamespaceRequestsPerSecond.
+	// NamespaceRequestsBurst is the number of requests that a namespace's objects may cause at
+	// once, after a time in which they caused fewer than NamespaceRequestsPerSecond.
 	NamespaceRequestsBurst int
 
 	// Controllers selects the controllers to run: "*" selects all controllers that are on by

@@ -81,8 +81,9 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 	indexed := map[field]bool{}
 	for _, c := range controllers {
 		for _, i := range c.Indexes {
-			// An index starts the informer of its kind. Skip indexes on borrowed kinds that no
-			// other controller watches, and indexes that another controller has already added.
+			// An index starts the informer of its kind. Skip an index on a kind that no chosen
+			// controller watches: its controller reads the kind only if another controller watches
+			// it. Also skip an index that another controller has already added.
 			f := field{kindOfObject(i.Object), i.Field}
 			if _, watched := at[f.kind]; watched && !indexed[f] {
 				indexed[f] = true

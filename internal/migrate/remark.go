@@ -22,13 +22,15 @@ const (
 // Remark is a message about an original object or one of its fields.
 type Remark struct {
 	Severity Severity
-	// Object describes the original object, in the format of the function describe.
+	// Object describes the original object, in the format of the function describe. It is "" for a
+	// remark about several objects.
 	Object string
-	// Field is the path of the field. It is "" for the whole object.
+	// Field is the path of the field that the remark is about. It is "" for the whole object.
 	Field string
-	// Why states why the field was left out or converted differently.
+	// Why explains why the field or object was left out or converted differently.
 	Why string
-	// Instead suggests an action. It is "" if none is needed.
+	// Instead is advice on what the user can do about the problem, or a consequence for the user.
+	// It is "" if there is nothing to add.
 	Instead string
 }
 

@@ -93,10 +93,10 @@ func (a *answers) get(pool string) (answer, bool) {
 	return found, known
 }
 
-// condition returns the condition for the status of a pool whose spec enables the evaluation. After
-// an edit of the spec or a change of leaders, the current generation has not been evaluated yet.
-// Until it has been, the existing condition is kept, because its observedGeneration shows which
-// spec it describes.
+// condition returns the condition with the latest answer, for the status of a pool whose spec
+// enables the evaluation. After an edit of the spec or a change of leaders, the current generation
+// of the spec has not been evaluated yet. Until it has been, the existing condition of the pool is
+// kept, because its observedGeneration shows which spec it describes.
 func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	found, known := a.get(pool.Name)
 	if !known || found.uid != pool.UID || found.generation != pool.Generation {
@@ -110,12 +110,12 @@ func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	}
 }
 
-// asked maps the types of the conditions that must be enabled in a pool's spec to these conditions.
-// The value is nil if the spec does not enable the condition.
+// asked maps condition types to the conditions to set in a pool's status. It has an entry for each
+// type that a pool's spec can enable. The value is nil if the spec does not enable it.
 type asked map[string]*metav1.Condition
 
-// setIn sets the conditions in a status, and removes the conditions whose value is nil. now becomes
-// the transition time of changed conditions.
+// setIn sets the conditions of `a` in a pool's status, and removes from the status the conditions
+// whose value in `a` is nil. now becomes the transition time of changed conditions.
 func (a asked) setIn(status *tidekeeperv1.NodePoolStatus, now time.Time) {
 	for _, conditionType := range slices.Sorted(maps.Keys(a)) {
 		condition := a[conditionType]

@@ -58,7 +58,7 @@ type drainableWorker struct {
 // podsByNode provides the cached pods of each node. It is implemented by [podcache.Workloads].
 type podsByNode interface {
 	EachNode(on func(node string) bool, do func(node string, running []drain.CachedPod)) error
-	// Facts returns the Hasher of the facts about the pods.
+	// Facts returns the Hasher with which the facts about the cached pods were computed.
 	Facts() *drain.Hasher
 }
 
@@ -103,8 +103,8 @@ func (w *drainableWorker) Start(ctx context.Context) error {
 	})
 }
 
-// work evaluates all pools whose spec enables the evaluation, and queues each pool whose answer has
-// changed.
+// work evaluates whether nodes can be drained, for all pools whose spec enables this, and queues
+// each pool whose answer has changed.
 func (w *drainableWorker) work() error {
 	asks := state.DrainableAsks(w.cluster)
 	if len(asks) == 0 {
@@ -180,8 +180,8 @@ func (w *drainableWorker) survey(asks []state.DrainableAsk) (map[string]*drain.T
 	return tallies, nil
 }
 
-// simulate updates withoutPlace for the pools whose spec does not ignore pods that no other node
-// has room for.
+// simulate updates withoutPlace for the members of each pool whose spec does not ignore the blocker
+// NoPlace: pods that no other node has room for.
 func (w *drainableWorker) simulate(asks []state.DrainableAsk) {
 	nodes := sets.New[string]()
 	for _, ask := range asks {

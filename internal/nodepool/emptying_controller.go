@@ -42,8 +42,9 @@ const (
 	podPage = 500
 )
 
-// emptyingReconciler evicts pods from nodes that are closed for NoExecute taints with the eviction
-// WithinBudgets. Once the pods are gone, it permits the taints to be added.
+// emptyingReconciler empties nodes before they get NoExecute taints with the eviction
+// WithinBudgets. It evicts the pods within their PodDisruptionBudgets, and permits the taints to be
+// added once the pods are gone.
 type emptyingReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, bypassing the cache.
@@ -57,8 +58,9 @@ type emptyingReconciler struct {
 	metrics  *metrics
 	clock    clock.PassiveClock
 	memories *emptyingMemories
-	// minDuration is the minimum time for which a node stays closed for new pods. A node counts as
-	// blocked after twice this time without progress.
+	// minDuration is the minimum time for which a node stays closed to new pods before it gets its
+	// NoExecute taints. After twice this time without an accepted eviction or a pod that leaves,
+	// the node counts as blocked.
 	minDuration time.Duration
 }
 
@@ -100,8 +102,9 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 			return ctrl.Result{}, err
 		}
 		r.evict(ctx, node.Name, decided.Evict, memory)
-		// Pods whose successors could be scheduled to this node are evicted last. Once they are all
-		// evicted, the node gets its NoExecute taints at once, to keep the successors away.
+		// The decision is repeated after the evictions, because pods whose successors could be
+		// scheduled to this node are evicted last. Once they are all evicted, the node gets its
+		// NoExecute taints at once, to keep the successors away.
 		decided = decide()
 	}
 	r.report(ctx, node, taints, &decided, memory)
@@ -149,8 +152,9 @@ func (r *emptyingReconciler) evict(ctx context.Context, node string, next []*cor
 	}
 }
 
-// report passes the node's progress to the model, for the status of the pools. If the node has just
-// begun to count as blocked, report records an event for each of the node's pools.
+// report passes the progress of emptying the node to the model, for the status of the pools. If the
+// node has just begun to count as blocked, report records an event for each pool whose taints the
+// node is being emptied for.
 func (r *emptyingReconciler) report(ctx context.Context, node *corev1.Node, taints []plan.TaintBeingPrepared, decided *plan.EmptyingPlan, memory *emptyingMemory) {
 	blocked, began := memory.look(decided, 2*r.minDuration, r.clock.Now())
 	progress := state.EmptyingProgress{
@@ -172,9 +176,9 @@ func (r *emptyingReconciler) report(ctx context.Context, node *corev1.Node, tain
 	}
 }
 
-// recheck returns a conflict if the node on the API server is no longer closed for the taints, or
-// was closed again later. Without this check, a process that has lost the leader election could
-// evict pods.
+// recheck reads the node from the API server. It returns a conflict error if the node is no longer
+// being emptied for the taints, or began to be emptied for them again later. Without this check, a
+// process that has lost the leader election could evict pods.
 func (r *emptyingReconciler) recheck(ctx context.Context, node *corev1.Node, taints []plan.TaintBeingPrepared) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))

@@ -20,15 +20,15 @@ type emptyingMemories struct {
 	nodes map[string]*emptyingMemory
 }
 
-// emptyingMemory holds the requested evictions on a node. It needs no lock, because each node is
-// reconciled by a single worker at a time.
+// emptyingMemory holds the evictions requested for the pods of a node that is being emptied. It
+// needs no lock, because each node is reconciled by a single worker at a time.
 type emptyingMemory struct {
 	attempts plan.EvictionAttempts
 	// left is the number of pods that had to leave the node at the last reconcile. progressed is
 	// the time of the last progress, which is an accepted eviction or a decrease of left.
 	left       int
 	progressed time.Time
-	// blocked is true if the node counted as blocked at the last reconcile.
+	// blocked is true if the node counted as blocked, for lack of progress, at the last reconcile.
 	blocked bool
 }
 
@@ -36,8 +36,8 @@ func newEmptyingMemories() *emptyingMemories {
 	return &emptyingMemories{nodes: map[string]*emptyingMemory{}}
 }
 
-// of returns the memory of a node. Evictions of pods that are no longer on the node are dropped
-// from it.
+// of returns the emptyingMemory of a node, after dropping the evictions of pods that are not in
+// `pods`, the list of pods on the node.
 func (m *emptyingMemories) of(node string, pods []corev1.Pod, now time.Time) *emptyingMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func keep[V any](from, to map[types.UID]V, key types.UID) {
 	}
 }
 
-// forget drops the memory of a node that is no longer being emptied.
+// forget drops the emptyingMemory of a node that is no longer being emptied.
 func (m *emptyingMemories) forget(node string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,9 +94,10 @@ func (m *emptyingMemory) note(pod *corev1.Pod, refusal string, now time.Time) {
 // holds back evictions.
 func (m *emptyingMemory) hold(now time.Time) { m.progressed, m.blocked = now, false }
 
-// look stores the result of a decision. since is the time since which the node has been blocked, or
-// zero if the node does not count as blocked. patience is the time without progress after which a
-// node counts as blocked. began is true if the node has just begun to count as blocked.
+// look records a decision about the node. The node counts as blocked after the time `patience`
+// without progress, while a pod keeps it from being emptied. since is the time of the last
+// progress, or zero if the node does not count as blocked. began is true if the node has just begun
+// to count as blocked.
 func (m *emptyingMemory) look(decided *plan.EmptyingPlan, patience time.Duration, now time.Time) (since time.Time, began bool) {
 	if decided.Left < m.left || m.progressed.After(now) {
 		m.progressed = now

@@ -132,8 +132,9 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 		return err
 	case err != nil:
 		r.metrics.nodeWrites.WithLabelValues(resultError).Inc()
-		// If several pools are affected, the caller writes each separately to find the pools whose
-		// settings are rejected.
+		// A rejection is attributed to a pool only if the patch affects no other pool. Otherwise,
+		// the caller writes the settings of each pool separately, to find the pools whose settings
+		// are rejected.
 		r.feed.push(r.cluster.RecordFailure(node.Name, nodePlan.Affected, err, isRefused(err) && len(nodePlan.Affected) == 1))
 		return fmt.Errorf("patch node: %w", err)
 	}
@@ -159,8 +160,9 @@ func (r *nodeReconciler) send(ctx context.Context, node *corev1.Node, nodePlan *
 		if err := r.client.Patch(ctx, node, patch); !apierrors.IsInvalid(err) {
 			return err
 		}
-		// The API server returns the same error for a changed node and for invalid values. A patch
-		// with the resourceVersion distinguishes the two cases.
+		// For a JSON patch, the API server returns the same error if the node has changed and if a
+		// value is invalid. The following patch with the resourceVersion distinguishes the two
+		// cases.
 	}
 	return r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, nodePlan.VersionedPatch(node, now)))
 }

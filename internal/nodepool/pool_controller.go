@@ -65,7 +65,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 	v, known := r.cluster.Pool(pool.Name)
 	if !known || v.Pool.UID != pool.UID || v.Pool.Generation != pool.Generation {
-		// The model lags behind the cache, and queues the pool again once it has caught up.
+		// The model lags behind the cache. The pool is queued again once the model has caught up.
 		return ctrl.Result{}, nil
 	}
 
@@ -308,8 +308,8 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	// managed keys.
 	err = r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && managesMore(&before.Status, &status) {
-		// Nodes wait for the managed keys, so these keys are written even if the rest of the status
-		// is rejected.
+		// A setting is written to nodes only once its key is among the managed keys in the status.
+		// These keys are therefore written even if the rest of the status is rejected.
 		pool = before.DeepCopy()
 		pool.Status.Managed = status.Managed
 		if managedErr := r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); managedErr != nil {

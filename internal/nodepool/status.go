@@ -71,7 +71,8 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	} else {
 		set(tidekeeperv1.ConditionConflicted, metav1.ConditionFalse, tidekeeperv1.ReasonNoConflict, "no older pool has a key that this pool asks for")
 	}
-	// kstatus requires Stalled and Reconciling to be absent unless they are True.
+	// The kstatus library requires the conditions Stalled and Reconciling to be absent unless they
+	// are True.
 	if health.stalled {
 		set(tidekeeperv1.ConditionStalled, metav1.ConditionTrue, health.reason, health.message)
 	} else {

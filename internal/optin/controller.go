@@ -25,7 +25,7 @@ import (
 // annotations define.
 const fieldOwner = "tidekeeper-opt-in"
 
-// reconciler carries out the decisions of [decide].
+// reconciler creates, updates and deletes the ScheduledRestarts of workloads, as [decide] decides.
 type reconciler struct {
 	client client.Client
 	// live reads from the API server, bypassing the cache.
@@ -84,7 +84,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	case apierrors.IsConflict(err):
 		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Another client has deleted the ScheduledRestart, or its namespace is being deleted.
+		// Do nothing, because another client has deleted the ScheduledRestart, or its namespace is
+		// being deleted.
 	case apierrors.IsInvalid(err) && errors.As(err, &refusal) && d.action != remove:
 		// Invalid writes are retried even if the annotations do not change, because the rejection
 		// may come from an admission policy, which may be fixed at any time and whose error looks

@@ -214,9 +214,10 @@ func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 	return next
 }
 
-// isApplied reports whether applying r would not change any of the fields defined by annotations.
-// It need not compare Suspend, which changes only together with the annotations for the schedule
-// and the maximum pod age, or when the opt-in is switched off or on.
+// isApplied reports whether r has already been applied: it equals the last applied record, and the
+// ScheduledRestart still has its values. Suspend is not compared, because it changes only together
+// with the annotations for the schedule and the maximum pod age, or when the opt-in is switched off
+// or on.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
 	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) && ptr.Equal(r.SuspendAfter, last.SuspendAfter) &&
 		ptr.Equal(r.MaxPodAgeSeconds, last.MaxPodAgeSeconds) &&
@@ -225,8 +226,8 @@ func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record)
 		(r.MaxPodAgeSeconds == nil || *r.MaxPodAgeSeconds == spec.MaxPodAgeSeconds)
 }
 
-// news describes, for the note of an event, the fields that r sets and the fields set by last that
-// r no longer sets.
+// news describes, for the note of an event, how the record r differs from the last applied record:
+// the fields that r sets, and the fields that only the last record set.
 func (r record) news(last *record) string {
 	var parts []string
 	if r.Suspend != nil {

@@ -15,7 +15,8 @@ import (
 type record struct {
 	Schedule *string `json:"schedule,omitempty"`
 	TimeZone *string `json:"timeZone,omitempty"`
-	// MaxPodAgeSeconds is missing from records written by earlier versions, which did not apply it.
+	// MaxPodAgeSeconds is missing from records that were written by earlier versions of the
+	// manager, which did not set the field maxPodAgeSeconds.
 	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
 	Suspend          *bool  `json:"suspend,omitempty"`
 	// SuspendAfter is the value to which spec.suspend is set when the opt-in is switched on again.

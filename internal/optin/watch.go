@@ -71,9 +71,9 @@ func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	return requests
 }
 
-// workloadChanges accepts workloads with opt-in annotations, and changes to these annotations.
-// Workloads that opted out while no manager was running are found through their ScheduledRestarts.
-// Deletions need no action, because the garbage collector handles them.
+// workloadChanges is a predicate that accepts workloads with opt-in annotations, and changes to
+// these annotations. Workloads that opted out while no manager was running are found through their
+// ScheduledRestarts. Deletions need no action, because the garbage collector handles them.
 var workloadChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return len(optInOf(e.Object)) > 0 },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -96,10 +96,10 @@ func optInOf(o client.Object) map[string]string {
 	return of
 }
 
-// restartChanges accepts changes to any field that the opt-in writes, for ScheduledRestarts created
-// by an opt-in. For other ScheduledRestarts, it accepts only deletions, which free a name, and
-// changes to the target, because a ScheduledRestart that targets a workload blocks the workload's
-// opt-in.
+// restartChanges is a predicate that accepts changes to any field that the opt-in writes, for
+// ScheduledRestarts created by an opt-in. For other ScheduledRestarts, it accepts only deletions,
+// which free a name, and changes to the target, because a ScheduledRestart that targets a workload
+// blocks the workload's opt-in.
 var restartChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isMade(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {

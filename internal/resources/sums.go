@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Sums holds running sums by resource. A resource is removed from the map when all its added
+// Sums maps resources to running sums. A resource is removed from the map when all its added
 // amounts have been subtracted again. It is kept if other amounts remain, even if their sum is 0.
 type Sums map[corev1.ResourceName]Sum
 

@@ -103,8 +103,7 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 }
 
 // isContentRejected reports whether the API server rejected a write because of its content, so that
-// a retry cannot succeed. If an object is too large for etcd, the API server returns an internal
-// error.
+// a retry cannot succeed. The internal error for an object that is too large for etcd also counts.
 func isContentRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "too large")

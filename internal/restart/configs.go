@@ -21,8 +21,8 @@ import (
 // so the cost of an event does not grow with the number of other ScheduledRestarts.
 type configs struct {
 	memories *memories
-	// settle is the time without changes after which content counts as settled. Changes that are
-	// closer together belong to the same burst of changes.
+	// settle is the time after which the content of ConfigMaps and Secrets counts as settled if it
+	// has not changed. Changes that are closer together belong to the same burst of changes.
 	settle time.Duration
 	// changed is called with the ScheduledRestarts that depend on an object whose content has
 	// changed.
@@ -42,19 +42,20 @@ type configUse struct {
 	encoded string
 	secrets bool
 	ids     []podconfig.ID
-	// hash is the hash of the content. since is the time of the last change of the content, or a
-	// later time if the exact time is unknown.
+	// hash is the hash of the content of these objects. since is the time of the last change of
+	// that content, or a later time if the exact time is unknown.
 	hash  string
 	since time.Time
 	// restless is the time of the first change in the current burst of changes. parts holds a
-	// checksum of each object's content, in the order of ids. latest is the object that changed
-	// last.
+	// checksum of each object's content, in the order of the field ids. latest is the object that
+	// changed last.
 	restless time.Time
 	parts    []uint64
 	latest   podconfig.ID
 }
 
-// knownContent is the hash of the content at a given time; the time is zero if unknown.
+// knownContent is the hash of the ConfigMaps and Secrets that a target uses, and a time at which
+// they had that hash; the time is zero if unknown.
 type knownContent struct {
 	hash string
 	at   time.Time
@@ -173,8 +174,9 @@ func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, us
 	return use
 }
 
-// note records that the content changed at the given time. If settle has passed since the previous
-// change, a new burst of changes begins.
+// note records that the content of the used ConfigMaps and Secrets changed at the given time. If
+// more than the duration settle has passed since the previous change, a new burst of changes
+// begins.
 func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podconfig.Record, at time.Time, settle time.Duration) {
 	u.latest = podconfig.ID{}
 	for i, id := range u.ids {
@@ -211,8 +213,8 @@ func (c *configs) forget(key types.NamespacedName) {
 	})
 }
 
-// drop removes the ScheduledRestart with the memory m from the users of the objects in its
-// configUse.
+// drop removes a ScheduledRestart from the users of the ConfigMaps and Secrets that are listed in
+// its memory m.
 func (c *configs) drop(key types.NamespacedName, m *memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

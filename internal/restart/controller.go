@@ -124,7 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.reporter.reportInvalidRequest(key, restart)
 
 	use := slotUnknown
-	// Defer the call, so that the slot is also settled if the code below panics.
+	// Defer the call, so that the slot is also kept or released if the code below panics.
 	defer func() { r.slots.settle(ctx, key, use) }()
 	// Hold the slot before any step that can fail, so that users who can cause failures cannot make
 	// a restart in progress run without a slot.
@@ -218,8 +218,8 @@ func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 }
 
 // lead fills the budget once this process has become the leader. Restarts in progress take their
-// slots, so that a new leader does not exceed the budget. Waiting restarts are registered first,
-// since namespaces without a restart in progress take precedence.
+// slots, so that a new leader does not exceed the budget. Waiting restarts are registered first, so
+// that a free slot goes to the namespace that uses the fewest slots.
 func (r *reconciler) lead(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

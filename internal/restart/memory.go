@@ -28,7 +28,8 @@ type memory struct {
 	// ScheduledRestart becomes overdue.
 	reason  string
 	overdue due
-	// missTurn is the time at which missed ticks may be reported; zero if they need not wait.
+	// missTurn is the time from which on missed ticks of the ScheduledRestart may be reported; zero
+	// if they need not wait.
 	missTurn time.Time
 	// reportedRequest is the last invalid restart request that was reported by an event.
 	reportedRequest string

@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// excludeNodes excludes NotReady nodes from the state of a DaemonSet-like workload. It excludes no
-// nodes unless the manager watches both nodes and pods.
+// excludeNodes excludes NotReady nodes from the state of a workload that runs a pod on each node,
+// such as a DaemonSet. It excludes no nodes unless the manager watches both nodes and pods.
 func (r *targets) excludeNodes(ctx context.Context, t *target, state *workload.State, active *tidekeeperv1.ActiveRestart) error {
 	if t.kind.Exclude == nil {
 		return nil
@@ -65,8 +65,9 @@ func notReady(ctx context.Context, reader client.Reader) (map[string]*corev1.Nod
 
 // absenceOf counts the NotReady nodes that have a pod of the workload.
 func absenceOf(pods []*corev1.Pod, notReady map[string]*corev1.Node, active *tidekeeperv1.ActiveRestart) workload.Absence {
-	// desired is true if the workload should have a pod on the node. isNew is true if one of its
-	// pods there was created since the restart started.
+	// found describes a NotReady node with pods of the workload. desired is true if the workload
+	// should have a pod on the node. isNew is true if a pod on the node was created since the
+	// restart started.
 	type found struct{ desired, isNew bool }
 	on := map[string]found{}
 	for _, pod := range pods {

@@ -44,12 +44,12 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	return g.readChanges(ctx, in)
 }
 
-// changesOrder passes only events that can affect the followers of a ScheduledRestart, that is, the
-// ScheduledRestarts that name it in spec.after: changes of the spec, the status, the restart
-// request, and the reason of the condition Ready. The reason counts because it changes when a cycle
-// begins or ends, and the decisions about the other members of the cycle must then be repeated.
-// Other edits, for example of a label, must not enqueue all followers. Otherwise a client could
-// keep the workers busy with such edits.
+// changesOrder returns a predicate that passes only events that can affect the followers of a
+// ScheduledRestart, that is, the ScheduledRestarts that name it in spec.after: changes of the spec,
+// the status, the restart request, and the reason of the condition Ready. The reason counts because
+// it changes when a cycle begins or ends, and the decisions about the other members of the cycle
+// must then be repeated. Other edits, for example of a label, must not enqueue all followers.
+// Otherwise a client could keep the workers busy with such edits.
 func changesOrder() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*tidekeeperv1.ScheduledRestart)

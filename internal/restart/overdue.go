@@ -47,7 +47,8 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
 	var age time.Time
-	// Restarts for pod age and for changes of ConfigMaps and Secrets have no starting deadline.
+	// A restart for pod age or for a change of ConfigMaps and Secrets has no starting deadline. It
+	// becomes overdue by itself, so determine the earliest due time of such a restart.
 	for _, next := range []*metav1.Time{status.NextAgeTime, status.NextChangeTime} {
 		if next != nil && (age.IsZero() || next.Time.Before(age)) {
 			age = next.Time

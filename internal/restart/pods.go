@@ -70,7 +70,8 @@ func (r *podReader) listStartups(ctx context.Context, namespace string, t *workl
 		return took, nil
 	}
 
-	// The workload may report all pods as ready before the pod cache shows them as ready.
+	// Read the pods from the API server, since the workload may report all pods as ready before the
+	// pod cache shows this.
 	restartOf := index.PodRestartOf(podtimeline.RestartedAt)
 	took = []time.Duration{}
 	err = r.eachPage(ctx, namespace, t, func(page []corev1.Pod) {

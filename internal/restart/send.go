@@ -105,7 +105,7 @@ func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart 
 		return nil
 	}
 	// The list may be older than the version on which the decision was based, for example if a
-	// restart was requested since. Read the object itself to be sure.
+	// restart was requested after the list was read. Read the object itself to be sure.
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
 	if err := s.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
@@ -139,7 +139,8 @@ func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due t
 	}
 }
 
-// fill lists the ScheduledRestarts of a namespace, and stores the result in the given list.
+// fill lists the ScheduledRestarts of a namespace, stores the result in the given list, and closes
+// list.done.
 func (s *sender) fill(ctx context.Context, namespace string, list *specList) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

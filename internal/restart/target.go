@@ -34,8 +34,7 @@ type target struct {
 type targets struct {
 	// client reads from the cache; apiReader reads from the API server.
 	client, apiReader client.Reader
-	// cache is used for kinds that may have no informer, since client would start an informer for
-	// them.
+	// cache is used for kinds that the manager may not watch. It returns an error for such a kind.
 	cache client.Reader
 	// pods provides compact records of pods from the cache.
 	pods   *podcache.Workloads

@@ -53,8 +53,9 @@ func (t *fieldValues) contain(wall time.Time) bool {
 	return day || weekday
 }
 
-// stretchNear is like [stretchAt], but skips boundaries at which the offset does not change (Go may
-// report one every year, see stretchAt) and boundaries in the distant future.
+// stretchNear is like [stretchAt], but omits the start or the end of the stretch if the zone's
+// offset does not change there (Go may report such a boundary every year, see stretchAt). It also
+// omits an end in the distant future.
 func stretchNear(location *time.Location, t time.Time) stretch {
 	at := stretchAt(location, t)
 	if !at.start.IsZero() && stretchAt(location, at.start.Add(-1)).offset == at.offset {

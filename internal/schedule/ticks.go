@@ -78,8 +78,8 @@ func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok boo
 	return tick, missed, true
 }
 
-// LeftOut returns the schedule's latest tick before the given tick, and reports whether it is not
-// effective because no window is open for it.
+// LeftOut returns the schedule's latest tick before the given time. It also returns true if that
+// tick is not effective, because no window is open for it.
 func (t Ticks) LeftOut(before time.Time) (time.Time, bool) {
 	if len(t.Windows) == 0 {
 		return time.Time{}, false

@@ -49,8 +49,8 @@ func unknownZone(name string) error {
 	return fmt.Errorf("unknown time zone %.64q: write a name from the IANA database, such as Europe/Berlin or UTC", name)
 }
 
-// stretch is a period without a change of a zone's clock. The next stretch may have the same
-// offset.
+// stretch is a period in which the offset of a time zone from UTC does not change. The next stretch
+// may have the same offset.
 type stretch struct {
 	start  time.Time     // inclusive; zero if there is no start
 	end    time.Time     // exclusive; zero if there is no end

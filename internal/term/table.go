@@ -46,7 +46,7 @@ type Cell struct {
 	Bar   *Bar
 	// BarText is the width to which the string after a bar is padded, for alignment.
 	BarText int
-	// Short replaces the text if the table is too wide for the screen.
+	// Short replaces the cell's text if the table is too wide for the screen.
 	Short string
 	// Span lets the text extend into the columns to its right. The cell must be the last of its
 	// row.

@@ -13,8 +13,8 @@ import (
 )
 
 // Changes returns a source that adds requests to a controller's queue when the cluster starts or
-// stops serving an optional kind of store. The function requests returns the requests to add for a
-// kind. If store has no optional kinds, nothing is ever added.
+// stops serving an optional kind of the cache `store`. The function `requests` returns the requests
+// to add for a kind. If `store` has no optional kinds, nothing is ever added.
 func Changes[request comparable](store cache.Cache, requests func(context.Context, schema.GroupVersionKind) []request) source.TypedSource[request] {
 	return changes[request]{store, requests}
 }

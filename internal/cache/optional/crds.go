@@ -59,7 +59,8 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 		informer := metadatainformer.NewFilteredMetadataInformer(c.client, CustomResourceDefinitions, metav1.NamespaceAll, 0, nil, func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}).Informer()
-		// Neither call can fail, because the informer is not running yet.
+		// AddEventHandler and SetWatchErrorHandlerWithContext cannot fail, because the informer is
+		// not running yet.
 		_, _ = informer.AddEventHandler(handler)
 		_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) {

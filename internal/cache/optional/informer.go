@@ -29,7 +29,8 @@ type registration struct {
 func (r *registration) attach(now *running) {
 	current, err := now.informer.AddEventHandlerWithOptions(r.handler, r.options)
 	if err != nil {
-		// AddEventHandlerWithOptions fails only if the informer has stopped.
+		// AddEventHandlerWithOptions fails only if the informer has stopped, and then the handler
+		// needs no registration.
 		return
 	}
 	r.mu.Lock()

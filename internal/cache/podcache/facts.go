@@ -84,7 +84,8 @@ func (e *encoder) share(c *common, facts drain.Facts) drain.Facts {
 	return facts
 }
 
-// Facts returns the Hasher for the facts about the pods. It is nil if the cache keeps no facts.
+// Facts returns the Hasher with which the [drain.Facts] of the cached pods were computed. It is nil
+// if the cache keeps no facts.
 func (w *Workloads) Facts() *drain.Hasher {
 	for _, i := range w.all() {
 		if i.decoding != nil {

@@ -48,7 +48,8 @@ type common struct {
 	facts [2]drain.Facts
 }
 
-// parts are the shared parts of a pod. Pods with equal parts share a common.
+// parts are the parts of a pod that it shares with other pods. Pods with equal parts share a single
+// value of the type common.
 type parts struct {
 	// owners holds the owner reference if the pod has exactly one. It is nil otherwise.
 	owners *[1]metav1.OwnerReference
@@ -80,7 +81,7 @@ type encoder struct {
 	// masked bytes.
 	byBytes    internTable[digest, common]
 	conditions internTable[corev1.PodCondition, corev1.PodCondition]
-	// mu protects the field facts of all commons.
+	// mu protects the field facts of all values of the type common.
 	mu sync.Mutex
 }
 

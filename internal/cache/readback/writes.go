@@ -68,7 +68,8 @@ type writes struct {
 	sweepAt int
 }
 
-// minSweep is the minimum of sweepAt.
+// minSweep is the minimum value of writes.sweepAt, the number of remembered writes at which old
+// writes are dropped.
 const minSweep = 1000
 
 func newWrites(c clock.PassiveClock) *writes {

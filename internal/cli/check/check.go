@@ -32,7 +32,8 @@ const (
 	unknown = "unknown"
 )
 
-// none is the message of the check of a kind if the cluster contains no objects of the kind.
+// none is the message of a check of a kind's objects if the cluster contains no objects of the
+// kind.
 const none = "there are none"
 
 const nodeMaintenance = "NodeMaintenance"
@@ -44,7 +45,7 @@ type result struct {
 	Message string `json:"message"`
 }
 
-// options holds the flags and arguments of check.
+// options holds the flags and arguments of the command check.
 type options struct {
 	*cmdutil.Env
 	timeout cmdutil.Duration
@@ -158,8 +159,8 @@ func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 }
 
 // kinds checks that the cluster serves the kinds Freeze and NodeMaintenance, which were added after
-// NodePool and ScheduledRestart. Other checks already list the latter two. maintained is true if
-// NodeMaintenances can be listed.
+// NodePool and ScheduledRestart. It does not list NodePools and ScheduledRestarts, because other
+// checks do. maintained is true if NodeMaintenances can be listed.
 func (o *options) kinds(ctx context.Context, c client.Client) (r result, maintained bool, err error) {
 	served, unserved, unread := []string{"NodePool", "ScheduledRestart"}, []string{}, []string{}
 	for _, kind := range []struct {

@@ -35,7 +35,8 @@ var ofOneCluster = []string{
 
 // Contexts implements the flag --contexts, which runs a command on several clusters.
 type Contexts struct {
-	// Names lists the values of the flag. It is empty if the flag is not set.
+	// Names lists the kubeconfig contexts in the flag --contexts. It is empty if the flag is not
+	// set.
 	Names []string
 }
 

@@ -55,7 +55,7 @@ func (e *Env) Follow(ctx context.Context, f *Follower) error {
 	return f.follow(ctx, &e.Kubeconfig)
 }
 
-// follow prints the changes in one cluster.
+// follow prints the changes of objects in one cluster.
 func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
 	config, err := k.Config()
 	if err != nil {

@@ -99,20 +99,20 @@ func (l *Listing) NoteManagers(ctx context.Context, e *Env, c client.Client, obj
 // Clusters defines how a command lists the objects of several clusters. T is the result of reading
 // one cluster. I is an object together with additional data that the table shows.
 type Clusters[T, I any] struct {
-	// Read reads a cluster's objects. Items and List convert the result to a slice and to a list
+	// Read reads a cluster's objects. Items converts the result to a slice, and List to a list
 	// object.
 	Read  func(context.Context, *Env) (T, error)
 	Items func(T) []I
 	List  func(T) client.ObjectList
-	// Object returns the API object that I contains. Fields returns the fields of I to print as
+	// Object returns the API object of an item. Fields returns the fields of an item to print as
 	// JSON or YAML.
 	Object func(*I) runtime.Object
 	Fields func(*I) (map[string]any, error)
 	// Table returns the table of all objects. It is called after all clusters have been read or
 	// have failed.
 	Table func(answers []Answer[T], rows []Located[I], now time.Time) *term.Table
-	// Changes returns the Follower that implements -w for a cluster, and a function that adds the
-	// data that the table shows to a changed object.
+	// Changes returns the Follower that implements -w for a cluster, and a function that converts a
+	// changed API object to an item of the table.
 	Changes func(ctx context.Context, answers []Answer[T], of Answer[T]) (*Follower, func(client.Object) I, error)
 }
 

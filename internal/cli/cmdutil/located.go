@@ -99,8 +99,8 @@ func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	}
 }
 
-// AddOthers adds a table row for each cluster without objects. The row contains the text `nothing`,
-// or the reason why the cluster could not be read.
+// AddOthers adds a table row for each cluster without objects. The text of the row is the parameter
+// nothing, or the reason why the cluster could not be read.
 func AddOthers[T, I any](t *term.Table, answers []Answer[T], rows []Located[I], nothing string) {
 	for _, a := range answers {
 		if a.Problem != "" {

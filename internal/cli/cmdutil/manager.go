@@ -24,7 +24,7 @@ const (
 	ThenFreeze   = "the freeze takes effect once one does"
 )
 
-// Manager returns the state of the manager, according to its leader election leases in all
+// Manager returns the state of Tidekeeper's manager, according to its leader election leases in all
 // namespaces.
 func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	leases := &coordinationv1.LeaseList{}

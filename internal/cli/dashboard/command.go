@@ -32,7 +32,7 @@ import (
 	flagoptions "tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// options holds the flags and arguments of dashboard.
+// options holds the flags and arguments of the command dashboard.
 type options struct {
 	*cmdutil.Env
 	port          int
@@ -183,8 +183,8 @@ func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	return clusters, nil
 }
 
-// site returns the site that serves the pages, and the World (the watched objects) of each cluster.
-// token authenticates programs; "" means that programs have no access.
+// site returns the [dashboard.Site] that serves the pages, and the World (the watched objects) of
+// each cluster. token authenticates programs; "" means that programs have no access.
 func (o *options) site(clusters []*cluster, token string) (*dashboard.Site, []*dashboard.World) {
 	settings := dashboard.Options{Token: token, Now: o.Now, Local: o.Local, OnGuess: func() {
 		o.Console.Note("note: many wrong codes were tried, and no link lets in a tab now. Press Enter for another link.")

@@ -25,7 +25,7 @@ import (
 // generateName is the name prefix of Freezes whose name the API server generates.
 const generateName = "freeze-"
 
-// freezeOptions holds the flags and arguments of freeze.
+// freezeOptions holds the flags and arguments of the command freeze.
 type freezeOptions struct {
 	*cmdutil.Env
 	until, from, reason, name string

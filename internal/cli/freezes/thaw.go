@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// thawOptions holds the flags and arguments of thaw.
+// thawOptions holds the flags and arguments of the command thaw.
 type thawOptions struct {
 	*cmdutil.Env
 	dryRun cmdutil.DryRun

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions holds the flags and arguments of maintenance.
+// listOptions holds the flags and arguments of the command maintenance.
 type listOptions struct {
 	cmdutil.Listing
 

@@ -22,7 +22,7 @@ import (
 // formats lists the valid values of the flag -o.
 var formats = []string{"yaml", "json", "commands"}
 
-// options holds the flags and arguments of migrate.
+// options holds the flags and arguments of the command migrate.
 type options struct {
 	*cmdutil.Env
 	files       []string

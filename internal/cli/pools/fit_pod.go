@@ -40,8 +40,8 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod,
 	return copyOf(ctx, c, object, namespace)
 }
 
-// notAdmitted is the unevaluated constraint to list if the user is not allowed to create the pod in
-// a dry run.
+// notAdmitted is listed among the constraints that were not evaluated, if the user is not allowed
+// to create the pod in a dry run.
 const notAdmitted = "admission by the API server"
 
 // PodLike returns a pod like those of the workload that `like` names as TYPE/NAME, or a copy of the

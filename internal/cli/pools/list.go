@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions holds the flags and arguments of pools.
+// listOptions holds the flags and arguments of the command pools.
 type listOptions struct {
 	cmdutil.Listing
 

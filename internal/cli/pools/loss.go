@@ -82,7 +82,7 @@ func (o *lossOptions) Validate() error {
 	return o.nodesOptions.Validate()
 }
 
-// addNewNodes adds the nodes that the flag --new-nodes describes to r.
+// addNewNodes adds new nodes to the pools in r, as the flag --new-nodes requests.
 func (o *lossOptions) addNewNodes(ctx context.Context, c client.Client, r *view.Room) error {
 	if len(o.added) == 0 {
 		return nil

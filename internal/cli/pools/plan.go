@@ -159,8 +159,9 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	return plan, err
 }
 
-// budgetBlockers returns the PodDisruptionBudgets that currently do not allow the plan's evictions
-// within budgets. It lists PodDisruptionBudgets only if the plan has such evictions.
+// budgetBlockers returns the PodDisruptionBudgets that currently block evictions of the plan. It
+// ignores evictions by taints that disregard PodDisruptionBudgets, and does not list
+// PodDisruptionBudgets if the plan has no other evictions.
 func budgetBlockers(ctx context.Context, c client.Client, planned []preview.Pod, list []corev1.Pod, now time.Time) ([]drain.Blocker, error) {
 	evicted := sets.New[client.ObjectKey]()
 	for _, p := range planned {

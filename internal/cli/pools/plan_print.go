@@ -246,8 +246,8 @@ func outcomeCell(p preview.Pod) term.Cell {
 	}
 }
 
-// podNote explains why an affected pod would not be recreated on another node, or not at all. It
-// returns "" for pods that would be recreated.
+// podNote explains why an affected pod would not be recreated, or would not be recreated on another
+// node. It returns "" for other pods.
 func podNote(p preview.Pod) string {
 	switch {
 	case p.NotRecreatable != "":

@@ -78,7 +78,7 @@ func problemOf(err error, timeout time.Duration) string {
 	}
 }
 
-// anAmount matches the resource amounts in metrics that are parsed. Other amounts are ignored,
+// anAmount matches an amount of a resource in the metrics of a node. Other amounts are ignored,
 // because an amount with a huge exponent would take too long to parse.
 var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 

@@ -105,8 +105,8 @@ func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterRestarts], r
 	return o.Output.Table(listTable(shown, o.namespacesDiffer(answers), o.Output.Wide(), now, o.Local))
 }
 
-// changes returns the Follower that implements -w for cluster a, and a function that adds the data
-// that the table shows to a changed ScheduledRestart.
+// changes returns the Follower that implements -w for cluster a, and a function that combines a
+// changed ScheduledRestart with the additional data that the table shows.
 func (o *listOptions) changes(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], a cmdutil.Answer[clusterRestarts]) (*cmdutil.Follower, func(client.Object) sharedRestart, error) {
 	one := a.Value.options
 	if a.Problem != "" {

@@ -78,8 +78,8 @@ type fates struct {
 	now      time.Time
 }
 
-// texts describes the expected outcome of each tick by the time of its start, or by the reason why
-// it is missed.
+// texts describes the expected outcome of each tick (scheduled time): the time at which the restart
+// starts, or the reason why the tick is missed.
 func (f *fates) texts(ticks []view.Tick) []string {
 	texts := make([]string, len(ticks))
 	set := func(tick time.Time, text string, earlier int) {

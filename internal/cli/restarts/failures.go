@@ -62,8 +62,8 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	return err
 }
 
-// exchangeLimit changes the failure limit from `was` to `is`. It fails if another client has
-// changed the limit.
+// exchangeLimit changes the failure limit of a ScheduledRestart from `was` to `is`. It fails if
+// another client has changed the limit.
 func exchangeLimit(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, was, is int32, options ...client.PatchOption) error {
 	change := fmt.Appendf(nil, `[{"op":"test","path":"/spec/failureLimit","value":%d},{"op":"replace","path":"/spec/failureLimit","value":%d}]`, was, is)
 	return c.Patch(ctx, r.DeepCopy(), client.RawPatch(types.JSONPatchType, change), append(options, client.FieldOwner(cmdutil.FieldManager))...)

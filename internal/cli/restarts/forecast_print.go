@@ -93,8 +93,8 @@ func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, 
 	return &t.Table
 }
 
-// tickNames lists the ScheduledRestarts of the given ticks by name, with the namespace if
-// namespaces is set.
+// tickNames lists the ScheduledRestarts of the given ticks (scheduled times) by name, with the
+// namespace if namespaces is set.
 func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	names := make([]string, 0, len(ticks))
 	for _, t := range ticks {
@@ -110,8 +110,8 @@ func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// unservedTable returns a table of the ticks that do not lead to a successful restart, grouped by
-// ScheduledRestart and reason.
+// unservedTable returns a table of the ticks (scheduled times) that do not lead to a successful
+// restart, grouped by ScheduledRestart and reason.
 func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "LAST", Drop: 1}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},
@@ -134,7 +134,7 @@ func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *t
 	return t
 }
 
-// summaryText states the number of ticks with each outcome in a forecast.
+// summaryText states the number of ticks (scheduled times) with each outcome in a forecast.
 func summaryText(f *forecast.Forecast, local *time.Location) string {
 	s := f.Summary
 	moment := func(t time.Time) string { return term.Moment(t, f.From, local) }

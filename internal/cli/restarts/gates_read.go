@@ -69,7 +69,8 @@ func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespa
 	return g, cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// of evaluates the gates of r. The namespace of r must be g.namespace.
+// of evaluates the gates (start conditions) of the ScheduledRestart r, whose namespace must be
+// g.namespace.
 func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (view.Gates, error) {
 	in := decision.Input{Restart: r, Offset: view.OffsetOf(r), Now: g.Now(), Freezes: g.freezes}
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&r.Spec)

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions holds the flags and arguments of restarts.
+// listOptions holds the flags and arguments of the command restarts.
 type listOptions struct {
 	cmdutil.Listing
 	allNamespaces bool
@@ -139,8 +139,8 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// unobserved counts the ScheduledRestarts with a change, request or due tick that no manager has
-// observed, so that their status may be outdated.
+// unobserved counts the ScheduledRestarts with a change, a restart request or a due tick (scheduled
+// time) that no manager has observed, so that their status may be outdated.
 func (o *listOptions) unobserved(items []tidekeeperv1.ScheduledRestart) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.AddRestart(&items[i], o.Now())

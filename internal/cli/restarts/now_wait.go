@@ -25,8 +25,8 @@ const lookInterval = 500 * time.Millisecond
 type awaited struct {
 	restart *tidekeeperv1.ScheduledRestart
 	tick    time.Time
-	// said is the reason that was printed last for why the restart is not done. It prevents
-	// printing the same reason twice in a row.
+	// said is the latest printed reason why the restart is not done. It prevents printing the same
+	// reason twice in a row.
 	said string
 }
 

@@ -32,20 +32,20 @@ import (
 type world struct {
 	*cmdutil.Env
 	client client.Client
-	// namespace limits the displayed restarts; "" means all namespaces.
+	// namespace limits the restarts that the command displays; "" means all namespaces.
 	namespace string
 
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
-	// alone is set if only workloads in the given namespace are needed. The list of restarts sets
-	// it, because it does not show the restart budget, which all namespaces share.
+	// alone is set if only the workloads in the field namespace are needed. The list of restarts
+	// sets it, because it does not show the restart budget, which all namespaces share.
 	alone bool
-	// partial is set if restarts lacks other namespaces, because the user is not allowed to list
-	// them.
+	// partial is set if the field restarts lacks other namespaces, because the user is not allowed
+	// to list them.
 	partial bool
-	// manager is the state of the manager. unobserved counts the ScheduledRestarts with a change,
-	// request or due tick that no manager has observed.
+	// manager is the state of Tidekeeper's manager. unobserved counts the ScheduledRestarts with a
+	// change, a restart request or a due tick (scheduled time) that no manager has observed.
 	manager    view.Manager
 	unobserved view.Unobserved
 }
@@ -95,8 +95,8 @@ func (r *world) readTargetsOfAll(ctx context.Context) error {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
 			kind, err := workload.Get(ref)
 			if err != nil && decision.Evicts(restart) {
-				// The state of a workload without an adapter is unknown. The workload is assumed to
-				// be healthy.
+				// Assume that the workload is healthy, because this version cannot determine the
+				// state of workloads of this kind.
 				continue
 			}
 			if err != nil {

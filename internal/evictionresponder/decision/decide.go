@@ -64,7 +64,8 @@ const (
 	// Declined means that the next responder evicts the pod, because the manager does not restart
 	// the pod's Deployment.
 	Declined Outcome = "Declined"
-	// Failed means that the next responder evicts the pod, because its restart has failed.
+	// Failed means that the next responder evicts the pod, because the restart of the pod's
+	// Deployment has failed.
 	Failed Outcome = "Failed"
 )
 
@@ -147,8 +148,8 @@ func (d *decider) waiting() string {
 	return text
 }
 
-// ended decides after a restart that has not removed the pod. A restart that is skipped because of
-// a rollout by another client leaves the pod to that rollout.
+// ended returns the step after a restart that has ended without removing the pod. If a rollout by
+// another client is in progress, it waits for that rollout, which may remove the pod.
 func (d *decider) ended() Step {
 	if rescue.IsRolling(d.Deployment) {
 		return d.rolling()
@@ -183,8 +184,9 @@ func (d *decider) begin() Step {
 	return step
 }
 
-// rolling decides during a rollout by another client: it waits for the end of the rollout, but no
-// longer than rollingFor.
+// rolling returns the step during a rollout by another client. It waits for the end of the rollout,
+// but completes with the outcome Failed when rollingFor has passed since the responder's start
+// time.
 func (d *decider) rolling() Step {
 	if d.Now.Sub(d.entry.StartTime.Time) >= rollingFor {
 		return d.complete(Failed, fmt.Sprintf("Deployment %s has been rolling out for too long to be restarted", d.Deployment.Name))

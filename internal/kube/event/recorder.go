@@ -75,7 +75,8 @@ type history struct {
 // recorded.
 type versions map[uint64]string
 
-// minSweep is the minimum value of sweepAt.
+// minSweep is the minimum value of Recorder.sweepAt, the number of entries at which outdated
+// entries are dropped.
 const minSweep = 1000
 
 // NewRecorder returns a recorder that passes events on to `inner`.

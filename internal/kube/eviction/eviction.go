@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// timeout is the time limit of an eviction request. Without it, client-go would retry longer while
-// the API server has not observed a PodDisruptionBudget yet.
+// timeout is the time limit of an eviction request. Without it, client-go would retry the request
+// for longer while the API server has not observed a PodDisruptionBudget yet.
 const timeout = 5 * time.Second
 
 // Result is the outcome of an eviction request. It is a label value of metrics.
@@ -27,7 +27,7 @@ type Result string
 
 // Results of [Evict].
 const (
-	// Accepted means that the API server has deleted the pod.
+	// Accepted means that the API server has accepted the eviction and begun to delete the pod.
 	Accepted Result = "Accepted"
 	// Refused means that the API server will reject the eviction until a pod, a
 	// PodDisruptionBudget or a webhook changes.
@@ -38,7 +38,7 @@ const (
 	Error Result = "Error"
 )
 
-// Results lists all results.
+// Results lists all results of [Evict].
 var Results = []Result{Accepted, Refused, Gone, Error}
 
 // Evict evicts the pod with the given name and UID. refusal is the API server's reason if the

@@ -15,8 +15,9 @@ import (
 // closed the node.
 type Closed map[string]map[string]time.Time
 
-// ParseClosed parses the value of the ownership annotation, which may be arbitrary. It omits
-// unreadable times, so that the pool closes the node again.
+// ParseClosed reads the times at which pools closed a node from the value of its ownership
+// annotation, which may be arbitrary. It omits unreadable times, so that the pool closes the node
+// again.
 func ParseClosed(text string) Closed {
 	var stored map[string]setting.Stored
 	if text == "" || json.Unmarshal([]byte(text), &stored) != nil {
@@ -61,8 +62,7 @@ func closedOf(s *setting.Stored) map[string]time.Time {
 	return times
 }
 
-// storedTimes converts the times at which a pool closed the node to the format RFC 3339, by taint
-// key.
+// storedTimes formats times as in RFC 3339. Both maps are keyed by taint key.
 func storedTimes(times map[string]time.Time) map[string]string {
 	texts := make(map[string]string, len(times))
 	for key, since := range times {

@@ -23,11 +23,11 @@ import (
 // delete no pod any more, the second step adds it, and removes the closing taint and the time. The
 // entire state is stored on the node, so that any manager can continue.
 
-// TaintBeingPrepared is a NoExecute taint of a pool for which a node is being emptied.
+// TaintBeingPrepared is a NoExecute taint that a node gets once the node has been emptied.
 type TaintBeingPrepared struct {
 	Pool  string
 	Taint corev1.Taint
-	// Since is the time at which the pool closed the node.
+	// Since is the time at which the pool closed the node for this taint.
 	Since time.Time
 }
 
@@ -59,8 +59,9 @@ func isWithinBudgets(pool *tidekeeperv1.NodePool, key setting.Key) bool {
 	return false
 }
 
-// closingTaints yields the closing taints that result from the pool's spec. It omits taints whose
-// key is in the spec with the effect NoSchedule, because such a taint already closes the node.
+// closingTaints yields the NoSchedule taints with which the pool closes nodes before they get its
+// NoExecute taints with the eviction WithinBudgets. It omits taints whose key is in the spec with
+// the effect NoSchedule, because such a taint already closes the node.
 func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
 	return func(yield func(corev1.Taint) bool) {
 		own := sets.New[string]()
@@ -79,8 +80,8 @@ func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
 	}
 }
 
-// WantedKeys returns the keys that the pool may set on nodes: the keys in its spec, and the keys of
-// the closing taints.
+// WantedKeys returns the setting keys that the pool may set on nodes: the keys in its spec, and the
+// keys of the taints with which it closes nodes.
 func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
 	keys := sets.New[setting.Key]()
 	for key := range setting.Desired(pool) {
@@ -101,10 +102,10 @@ const (
 	stepNone step = iota
 	// stepWait means that the node waits until the pool may evict pods from it.
 	stepWait
-	// stepClose means that the pool may evict pods from the node, and that the plan closes the
-	// node.
+	// stepClose means that the pool may evict pods from the node, and that the plan closes the node
+	// to new pods.
 	stepClose
-	// stepEmpty means that the node is closed and is being emptied.
+	// stepEmpty means that the node is closed to new pods and is being emptied.
 	stepEmpty
 	// stepTaint means that the node has been emptied, and that the plan adds the taint.
 	stepTaint
@@ -135,9 +136,9 @@ func (p *planner) stepOf(key setting.Key, w winner) (next step, since time.Time,
 	}
 }
 
-// close adds the closing taints of a node that is being emptied to the settings of the node. If a
-// pool's spec has a taint with the same key and effect, the pool takes precedence, because its
-// taint also closes the node.
+// close adds to `winners` the closing taints, which keep new pods away from the node while it is
+// being emptied. If a pool's spec has a taint with the same key and effect, that pool takes
+// precedence, because its taint also closes the node.
 func (p *planner) close(winners map[setting.Key]winner) {
 	for pool := range p.frozen {
 		for key, since := range p.closed[pool] {
@@ -170,8 +171,8 @@ func beingPrepared(key setting.Key, w winner, since time.Time) TaintBeingPrepare
 	}
 }
 
-// writeWithinBudgets decides about a NoExecute taint with the eviction WithinBudgets that the node
-// lacks and the pool may manage.
+// writeWithinBudgets plans the next step for a NoExecute taint with the eviction WithinBudgets that
+// the node lacks: it adds the taint, or records in the plan why the taint cannot be added yet.
 func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	switch next, _, _ := p.stepOf(key, w); next {
@@ -190,9 +191,9 @@ func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
 	p.keepOwnership(key)
 }
 
-// keepsForeign reports whether a closing taint is omitted because the node already has another
-// client's taint with the same key and effect. That taint also closes the node, although pods with
-// other tolerations are affected.
+// keepsForeign reports whether a closing taint is omitted because another client has put a taint
+// with the same key and effect, but another value, on the node. That taint also closes the node,
+// but for pods with other tolerations.
 func (p *planner) keepsForeign(key setting.Key, w winner) bool {
 	actual, exists := p.has(key)
 	return w.closing && exists && actual != w.value && !p.recorded.Owns(key, actual)

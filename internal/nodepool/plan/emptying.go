@@ -23,9 +23,9 @@ const (
 	maxEvictions = 16
 	// firstEvictionRetry is the delay before the first retry of a refused eviction.
 	firstEvictionRetry = time.Second
-	// arrivalDelay is the minimum age at which a pod is evicted that was created after the node was
-	// closed. The scheduler does not place such pods, so another client placed the pod, and may
-	// place its successor as well.
+	// arrivalDelay is the minimum age of an evicted pod if the pod was created after the node was
+	// closed. The scheduler does not place pods on a closed node, so another client placed the pod
+	// there, and may place its successor there as well.
 	arrivalDelay = time.Minute
 	// evictedFor is the time for which a pod counts as evicted even if the cache does not show its
 	// deletion yet.
@@ -51,7 +51,7 @@ type EvictionAttempts struct {
 type RefusedEviction struct {
 	// Reason is the API server's reason for the refusal, or the error of the request.
 	Reason string
-	// Since is the time of the first consecutive refusal, and At is the time of the last refusal.
+	// Since is the time of the first of the consecutive refusals, and At is the time of the last.
 	Since, At time.Time
 }
 
@@ -73,7 +73,7 @@ type EmptyingInput struct {
 	// Pods lists the pods that are bound to the node.
 	Pods     []*corev1.Pod
 	Attempts *EvictionAttempts
-	// MinDuration is the minimum time for which a node stays closed.
+	// MinDuration is the minimum time for which a node stays closed to new pods.
 	MinDuration time.Duration
 }
 
@@ -82,7 +82,7 @@ type EmptyingPlan struct {
 	// Evict lists the pods to evict now, in this order. Once an eviction is refused, the other pods
 	// with the same [EvictionGroup] must be skipped.
 	Evict []*corev1.Pod
-	// Left is the number of pods that still have to leave.
+	// Left is the number of pods that still have to leave the node.
 	Left int
 	// Emptied is true if the taints would delete no pods other than pods that are already being
 	// deleted.
@@ -101,11 +101,11 @@ type EmptyingPlan struct {
 //     of seconds is evicted that long after the node was closed.
 //   - Static pods are ignored, because they are managed by the kubelet, not by the API server.
 //   - Pods of DaemonSets are evicted last, because other pods may need them. So are pods that the
-//     scheduler would place on the node again, because they tolerate all current taints of the node.
+//     scheduler would place on the node again, because they tolerate all of its current taints.
 //     Once these pods are being deleted, the node counts as emptied, because the taints keep away
 //     their successors. A successor that arrives earlier is never evicted, because this could be
-//     repeated forever: a DaemonSet's successor is left to the taints, and any other successor keeps
-//     the node from being emptied.
+//     repeated forever: a DaemonSet's successor is left to the taints, and any other successor
+//     keeps the node from being emptied.
 //   - Refused evictions are retried with increasing delays. Namespaces take turns.
 func DecideEmptying(in EmptyingInput, now time.Time) EmptyingPlan {
 	e := emptying{EmptyingInput: in, now: now}
@@ -139,7 +139,7 @@ func DecideEmptying(in EmptyingInput, now time.Time) EmptyingPlan {
 type emptying struct {
 	EmptyingInput
 	now time.Time
-	// closed is the latest time at which the node was closed.
+	// closed is the latest time at which the node was closed for any of its taints.
 	closed time.Time
 	// due lists the pods that may be evicted now. last lists the pods that may be evicted once no
 	// other pods remain.
@@ -259,8 +259,8 @@ func (e *emptying) choose() {
 	}
 }
 
-// blame sets the pod that keeps the node from being emptied, preferably a pod whose eviction was
-// refused.
+// blame sets plan.Stays to the pod that keeps the node from being emptied, preferably a pod whose
+// eviction was refused, and plan.StaysBecause to the reason.
 func (e *emptying) blame() {
 	var since time.Time
 	for _, pod := range e.due {
@@ -268,7 +268,7 @@ func (e *emptying) blame() {
 			break
 		}
 		refused, was := e.Attempts.Refused[EvictionGroup(pod)]
-		// The order does not depend on the latest attempt, so that every decision names the same
+		// The choice does not depend on the latest attempt, so that every decision names the same
 		// pod.
 		if was && (e.plan.Stays == "" || cmp.Or(refused.Since.Compare(since), cmp.Compare(podName(pod), e.plan.Stays)) < 0) {
 			since, e.plan.Stays, e.plan.StaysBecause = refused.Since, podName(pod), refused.Reason
@@ -285,8 +285,8 @@ func (e *emptying) blame() {
 	}
 }
 
-// wake reduces plan.Again, if necessary, so that the decision is repeated at the given time or, if
-// that is earlier than in a second, after a second.
+// wake makes the decision due again at the given time, but in no less than a second. It has no
+// effect if the decision is due again earlier.
 func (e *emptying) wake(at time.Time) {
 	wait := max(at.Sub(e.now), time.Second)
 	if e.plan.Again == 0 || wait < e.plan.Again {

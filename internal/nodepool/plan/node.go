@@ -128,7 +128,7 @@ func (p *planner) has(key setting.Key) (value string, exists bool) {
 type winner struct {
 	PoolOnNode
 	value string
-	// closing is true for a closing taint, which is not in the pool's spec.
+	// closing is true if the value is for a closing taint, which the pool's spec does not contain.
 	closing bool
 }
 

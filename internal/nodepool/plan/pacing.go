@@ -12,8 +12,8 @@ import (
 // NodeEviction describes the progress of evictions by a pool's NoExecute taints on a node.
 type NodeEviction struct {
 	Node string
-	// Member is true if the node is a member of the pool. Non-members count only towards the
-	// cluster-wide share.
+	// Member is true if the node is a member of the pool. Other nodes count only towards the share
+	// of the cluster's nodes that may be evicting pods at the same time.
 	Member bool
 	// Waiting is true if the node needs a NoExecute taint of the pool and still waits for
 	// permission to get it or to be closed for it.
@@ -26,9 +26,9 @@ type NodeEviction struct {
 	// Since is the time at which the node last got a pool's NoExecute taint, or zero if it has
 	// none.
 	Since time.Time
-	// AffectedPods is the number of running pods that the taints evict. For a waiting node, it
-	// includes pods that are evicted after any delay. For other nodes, it includes only pods that
-	// are evicted within Pace.MaxDuration.
+	// AffectedPods is the number of running pods that the NoExecute taints evict from the node. For
+	// a waiting node, it includes pods that are evicted after any delay. For other nodes, it
+	// includes only pods that are evicted within Pace.MaxDuration.
 	AffectedPods int
 }
 

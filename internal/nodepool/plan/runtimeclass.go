@@ -72,7 +72,7 @@ func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeCla
 		}
 		return RuntimeClassNotOwned
 	case existing.DeletionTimestamp != nil:
-		// The deletion event will queue the pool again.
+		// The RuntimeClass is being deleted. The event of its deletion will queue the pool again.
 		return RuntimeClassUpToDate
 	case desired == nil:
 		return RuntimeClassDelete

@@ -62,8 +62,8 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 		if limit == nil {
 			continue
 		}
-		// The seconds are limited to 100 years, because a time.Duration would overflow after about
-		// 292 years.
+		// The tolerationSeconds are limited to 100 years, because a time.Duration would overflow
+		// after about 292 years.
 		wait := time.Duration(min(max(*limit, 0), 100*365*24*3600)) * time.Second
 		if !evicted || wait < after {
 			after, evicted = wait, true

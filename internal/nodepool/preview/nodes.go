@@ -61,10 +61,11 @@ type Change struct {
 	Key    string       `json:"key"`    // key:effect for a taint
 	From   string       `json:"from,omitempty"`
 	To     string       `json:"to,omitempty"`
-	// Pool is the pool that owns the setting after the change. It is empty if no pool does.
+	// Pool is the pool that owns the label, annotation or taint after the change. It is empty if no
+	// pool owns it.
 	Pool string `json:"pool,omitempty"`
-	// External is true if the old value was not set by a pool. The old value is not restored when
-	// the pool is deleted.
+	// External is true if the previous value of the label, annotation or taint was not set by a
+	// pool. That value is not restored when the pool is deleted.
 	External bool `json:"external,omitempty"`
 }
 

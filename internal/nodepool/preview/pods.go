@@ -39,12 +39,12 @@ type Pod struct {
 	Owner   string `json:"owner,omitempty"`
 	Outcome string `json:"outcome"` // Evicted, NotReschedulable or NotRecreatable
 	// WithinBudgets is true for a pod that is evicted within its PodDisruptionBudgets before the
-	// taint is added to the node.
+	// NoExecute taint is added to its node.
 	WithinBudgets bool `json:"withinBudgets,omitempty"`
 	// AfterSeconds is the number of seconds for which the pod tolerates the taint that evicts it.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
-	// Because is the cause of the outcome: a taint, a RuntimeClass, or "labels" if the node would
-	// lack labels required by the pod's node affinity or node selector.
+	// Because is the cause of the effect on the pod: a taint, a RuntimeClass, or "labels" if the
+	// node would lack labels required by the pod's node affinity or node selector.
 	Because string `json:"because"`
 	// NotRecreatable is set for an evicted pod whose replacement the API server would reject. It
 	// names the cause, a RuntimeClass that is to be deleted.
@@ -54,7 +54,7 @@ type Pod struct {
 }
 
 // affectsPods reports whether the changes of the node may affect its pods. Changes of annotations
-// do not.
+// do not affect pods.
 func (n *Node) affectsPods() bool {
 	return slices.ContainsFunc(n.Changes, func(c Change) bool { return c.Kind != setting.Annotation })
 }
@@ -130,7 +130,8 @@ func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.P
 	return previews
 }
 
-// outcomeOf returns the effect of the node's changes on a pod; false if there is none.
+// outcomeOf returns the effect of the node's changes on a pod. It returns false if there is no
+// effect.
 func outcomeOf(pod *corev1.Pod, node *Node) (Pod, bool) {
 	before, after := node.before, node.after
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -151,7 +152,8 @@ func outcomeOf(pod *corev1.Pod, node *Node) (Pod, bool) {
 		}
 		return p, true
 	case evictedBefore, static, p.Owner == "":
-		// The pod would be evicted even without the change, or no controller would replace it.
+		// There is no effect: the pod would be evicted even without the change, or it is static, or
+		// no controller would replace it.
 		return p, false
 	}
 	if blockedBy(pod, before) != "" {

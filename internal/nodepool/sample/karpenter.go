@@ -20,8 +20,8 @@ type karpenterNode struct {
 	} `json:"requirements"`
 }
 
-// node returns the sample of a Karpenter spec with the given labels. A requirement In with a single
-// value becomes a label, because Karpenter puts it on each node.
+// node returns the sample of a Karpenter spec with the given labels. A requirement with the
+// operator In and a single value becomes a label, because Karpenter puts it on each node.
 func (k *karpenterNode) node(labels map[string]string) node {
 	n := node{labels: map[string]string{}, taints: append([]corev1.Taint{}, k.Taints...)}
 	for _, r := range k.Requirements {

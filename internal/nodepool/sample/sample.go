@@ -29,7 +29,8 @@ import (
 
 // node is a sample: the amounts, labels and taints of the nodes that an object describes.
 type node struct {
-	// allocatable is nil if the object does not hold the nodes' amounts.
+	// allocatable holds the amounts that each node offers to pods. It is nil if the object does not
+	// specify them.
 	allocatable corev1.ResourceList
 	labels      map[string]string
 	taints      []corev1.Taint
@@ -126,8 +127,8 @@ func ofNode(o *unstructured.Unstructured) (node, error) {
 	return node{n.Status.Allocatable, labels, taints}, nil
 }
 
-// meet merges another sample into n. A Karpenter NodePool has no amounts: each of its labels is on
-// all of its nodes, so its labels are added to those of the other sample.
+// meet merges another sample into n. The sample of a Karpenter NodePool has no amounts. All of its
+// labels are on each of its nodes, so they are added to the labels of the other sample.
 func (n *node) meet(other node) {
 	concrete := n.allocatable != nil && other.allocatable != nil
 	if n.allocatable == nil {
@@ -156,8 +157,8 @@ func (n *node) meet(other node) {
 	}
 }
 
-// complete returns an error if the amount of cpu, memory or pods is missing, which each
-// nodeTemplate needs.
+// complete returns an error if the amount of cpu, memory or pods is missing. Every nodeTemplate
+// needs all three.
 func complete(amounts corev1.ResourceList) error {
 	var missing []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {

@@ -40,13 +40,13 @@ type Key struct {
 	Name string
 }
 
-// LabelKey returns the key of a label.
+// LabelKey returns the setting key of the label with the given name.
 func LabelKey(name string) Key { return Key{Label, name} }
 
-// AnnotationKey returns the key of an annotation.
+// AnnotationKey returns the setting key of the annotation with the given name.
 func AnnotationKey(name string) Key { return Key{Annotation, name} }
 
-// TaintKey returns the key of a taint.
+// TaintKey returns the setting key of the taint with the given taint key and effect.
 func TaintKey(key string, effect corev1.TaintEffect) Key { return Key{Taint, taintName(key, effect)} }
 
 // String returns the kind and the name of the setting, such as "label zone".
@@ -72,7 +72,8 @@ func (k Key) withEffect(effect corev1.TaintEffect) Key {
 	return TaintKey(k.TaintKey(), effect)
 }
 
-// TaintKey returns the key of a taint without its effect. k must identify a taint.
+// TaintKey returns the taint key, without the effect, of the taint that k identifies. k must
+// identify a taint.
 func (k Key) TaintKey() string {
 	key, _ := splitTaintName(k.Name)
 	return key

@@ -33,8 +33,9 @@ type eventAggregator struct {
 	joined, left sets.Set[string]
 	// applied is the set of nodes to which the pool's settings were added or updated.
 	applied sets.Set[string]
-	// restored and replaced map node names to keys. restored contains keys that other clients had
-	// changed; replaced contains keys for which other clients had set a value.
+	// restored and replaced map node names to setting keys. restored contains the keys whose values
+	// from this pool other clients had changed or removed; replaced contains the keys for which
+	// other clients had set a value.
 	restored, replaced map[string][]setting.Key
 	// conflicting is the set of nodes on which another client or another pool keeps reverting the
 	// pool's changes.
@@ -203,8 +204,8 @@ func FormatNodes(names []string) string {
 	return fmt.Sprintf("%d nodes (%s)", len(names), formatList(names))
 }
 
-// formatKeys formats a list of keys and the nodes they are on for a message, shortened if there are
-// many.
+// formatKeys formats setting keys, and the nodes that they are on, for a message. A long list is
+// shortened.
 func formatKeys(byNode map[string][]setting.Key) string {
 	var all []string
 	for node, keys := range byNode {
@@ -216,7 +217,7 @@ func formatKeys(byNode map[string][]setting.Key) string {
 	return formatList(slices.Compact(all))
 }
 
-// formatList joins the first entries, and appends the number of omitted entries.
+// formatList joins the first entries of a list, and appends the number of entries that it omits.
 func formatList(words []string) string {
 	shown, length := 0, 0
 	for shown < min(len(words), maxListed) && (shown == 0 || length+len(words[shown]) <= maxListLength) {

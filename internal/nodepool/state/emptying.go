@@ -17,13 +17,13 @@ import (
 
 // EmptyingProgress is the latest progress of a node that is being emptied within budgets.
 type EmptyingProgress struct {
-	// Left is the number of pods that still have to leave.
+	// Left is the number of pods that still have to leave the node.
 	Left int
-	// Pod is the namespace and name of a blocking pod, and Because is the reason. Both are empty if
-	// all pods leave by themselves.
+	// Pod is the namespace and name of a pod that keeps the node from being emptied, and Because is
+	// the reason. Both are empty if all pods leave by themselves.
 	Pod, Because string
-	// BlockedSince is the time since which no pod has left, or zero if the node does not count as
-	// blocked.
+	// BlockedSince is the time since which no pod has left the node, or zero if the node does not
+	// count as blocked.
 	BlockedSince time.Time
 }
 

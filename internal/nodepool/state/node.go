@@ -35,7 +35,7 @@ type node struct {
 	refused sets.Set[string]
 	// summary is derived from the latest plan for the node.
 	summary plan.Summary
-	// emptying is the progress of a node that is being emptied.
+	// emptying is the progress of emptying the node within budgets, if it is being emptied.
 	emptying EmptyingProgress
 	// limiter limits the writes of the node. It is nil before the first write.
 	limiter *rate.Limiter

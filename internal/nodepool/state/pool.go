@@ -65,8 +65,8 @@ type plans struct {
 	conflicts map[string][]plan.Conflict
 }
 
-// planned updates the pool after a node was planned again, given the summaries of the previous and
-// the new plan. It reports whether the pool's results have changed.
+// planned updates the pool after a new plan was computed for a node, given the summaries of the
+// previous and the new plan. It reports whether the pool's results have changed.
 func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
 	name := p.object.Name
 	for _, s := range []struct {

@@ -20,7 +20,7 @@ type turns struct {
 	// it is to the time at which the turn began.
 	pending sets.Set[string]
 	allowed map[string]time.Time
-	// emptied is the set of members that have been emptied and may get the taints.
+	// emptied is the set of members that have been emptied and may get their NoExecute taints.
 	emptied sets.Set[string]
 	// failing is the set of members that lost their turn because their last write failed, for any
 	// reason.

@@ -28,8 +28,8 @@ func (d *differ) containers(was, is []corev1.ContainerStatus) {
 }
 
 // container adds the transitions of a container: the starts and terminations that only the new
-// status contains, or the reason for which the container waits. The run before the last run is
-// added first.
+// status contains, or the reason for which the container waits. The transitions of the last
+// terminated run are added before those of the current run.
 func (d *differ) container(was, is *corev1.ContainerStatus) {
 	if was == nil {
 		was = &corev1.ContainerStatus{}
@@ -37,8 +37,8 @@ func (d *differ) container(was, is *corev1.ContainerStatus) {
 	from := stateOf(was)
 	add := func(t Transition) {
 		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
-		// Waiting for several reasons in a row is not a repetition: the container need not have
-		// been running in between.
+		// If the container waits again for another reason, it need not have been running in
+		// between, so this does not count as a repetition.
 		t.Repeated = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
 		from = t.To
 		d.add(t)

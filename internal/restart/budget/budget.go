@@ -55,7 +55,7 @@ type Budget struct {
 	// if the restart has not started yet.
 	held   map[types.NamespacedName]time.Time
 	spaces spaces
-	// outlived is the set of restarts in progress that no longer hold a slot.
+	// outlived is the set of restarts in progress that lost their slots after the maximum time.
 	outlived map[types.NamespacedName]bool
 	// since maps each waiting restart to the time at which it began to wait.
 	since map[types.NamespacedName]time.Time
@@ -144,9 +144,9 @@ func New(limit, percent int) *Budget {
 // but at least 1.
 func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
-// Hold gives a slot to a restart in progress, even if no slot is free, unless the restart has
-// outlived its slot or waits for another slot. It returns the time since which the restart has used
-// its slot: the earliest start time with which Hold was called for it.
+// Hold gives a slot to a restart in progress, even if no slot is free, unless the restart has lost
+// its slot before or already waits for a new slot. It returns the time since which the restart has
+// used its slot: the earliest start time with which Hold was called for it.
 func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +160,7 @@ func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	return b.held[key]
 }
 
-// Take requests a slot for the key, and reports whether the key has a slot now. Otherwise the key
+// Take requests a slot for a restart, and reports whether the restart has a slot now. Otherwise it
 // waits from the given time on, or keeps its place if it is already waiting.
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
@@ -192,7 +192,7 @@ func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
 	b.expected[key] = true
 }
 
-// wait adds the key to the queue of its namespace, or updates its place in the queue.
+// wait adds a restart to the queue of its namespace, or updates its place in the queue.
 func (b *Budget) wait(key types.NamespacedName, since time.Time) {
 	in := b.spaces.of(key.Namespace, b.given)
 	if before, waits := b.since[key]; waits {
@@ -204,8 +204,8 @@ func (b *Budget) wait(key types.NamespacedName, since time.Time) {
 	b.moved(in)
 }
 
-// Spare gives a free slot to the key if no other restart waits. It reports whether the key has a
-// slot now.
+// Spare gives a free slot to a restart if no other restart waits. It reports whether the given
+// restart has a slot now.
 func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,7 +220,7 @@ func (b *Budget) Spare(key types.NamespacedName) bool {
 	return true
 }
 
-// Has reports whether the key has a slot.
+// Has reports whether the given restart has a slot.
 func (b *Budget) Has(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,15 +232,15 @@ func (b *Budget) has(key types.NamespacedName) bool {
 	return has
 }
 
-// Outlived reports whether the restart in progress of the given key no longer holds a slot.
+// Outlived reports whether the given restart is in progress but no longer holds a slot.
 func (b *Budget) Outlived(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outlived[key]
 }
 
-// Outlive takes the slot from a restart that remains in progress, and returns the keys that can get
-// a slot now. A restart that waits for another slot keeps its place in the queue.
+// Outlive takes the slot from a restart that remains in progress, and returns the restarts that can
+// get a slot now. A restart that already waits for a new slot keeps its place in the queue.
 func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -252,8 +252,8 @@ func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// Release gives up the slot or the place in the queue of a key, and returns the keys that can get a
-// slot now.
+// Release gives up the slot of a restart or its place in the queue, and returns the restarts that
+// can get a slot now.
 func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -311,7 +311,7 @@ func (b *Budget) vacate(key types.NamespacedName) bool {
 	return true
 }
 
-// leave removes the key from its queue, and reports whether it was waiting.
+// leave removes a restart from its queue, and reports whether it was waiting.
 func (b *Budget) leave(key types.NamespacedName) bool {
 	since, waits := b.since[key]
 	if !waits {
@@ -326,7 +326,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	return true
 }
 
-// next returns the waiting keys for which slots are free, in the order in which they get the slots.
+// next returns the waiting restarts that can get a slot now, in the order in which they get it.
 func (b *Budget) next() []types.NamespacedName {
 	if len(b.held) >= b.limit || len(b.turns) == 0 {
 		return nil
@@ -342,7 +342,7 @@ func (b *Budget) next() []types.NamespacedName {
 		first.served = b.given + uint64(len(next))
 		b.moved(first)
 	}
-	// The chosen keys have not taken their slots yet, so restore the state of their namespaces.
+	// The restarts in next do not hold their slots yet, so undo the changes to their namespaces.
 	for in, before := range served {
 		in.given, in.served = 0, before
 		b.moved(in)

@@ -18,8 +18,8 @@ import (
 type activeRestart struct{ state *state }
 
 // claim claims the candidate's tick for the target of the spec, and returns the start time of the
-// restart: its due time, or now if that is later. hash is the hash of the ConfigMaps and Secrets
-// with which the new pods start.
+// restart: the candidate's due time, or now if that is later. hash is the hash of the ConfigMaps
+// and Secrets with which the new pods start.
 func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 	starts = later(c.due, a.state.now)
 	ref := a.state.spec.TargetRef

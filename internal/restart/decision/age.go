@@ -23,9 +23,10 @@ type PodAges struct {
 	Live bool
 }
 
-// latestStart is the reserve in a window for a restart for the age of pods. Such a restart becomes
-// due this long before the latest time at which it could still end inside the window, since other
-// restarts may have to run first.
+// latestStart is the time that a window reserves for other restarts, which may have to run first. A
+// restart for the age of pods becomes due at least this much earlier than necessary to end before
+// the window closes. In a window shorter than 40 minutes, a quarter of the window is reserved
+// instead.
 const latestStart = 10 * time.Minute
 
 // ageTrigger restarts workloads whose pods are too old.
@@ -37,7 +38,7 @@ const latestStart = 10 * time.Minute
 type ageTrigger struct {
 	state   *state
 	windows schedule.Windows
-	// ages is the field PodAges of [Input].
+	// ages describes the ages of the target's pods; nil if unknown. See [Input.PodAges].
 	ages    *PodAges
 	history *history
 	wake    *alarm
@@ -96,7 +97,8 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 		t.wake.set(next.Time)
 		return NeedNothing
 	case next != nil && !ended && rolling:
-		// Do not read the pods while they are being replaced, because their ages change too often.
+		// Do not read the pods while they are being replaced, because the result would change too
+		// often.
 		t.tooOld = newCandidate(t, tidekeeperv1.TriggerAge, next.UTC())
 		return NeedNothing
 	case t.ages == nil:
@@ -199,11 +201,11 @@ func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	return limit - spread + schedule.Spread(restart.Namespace, restart.Name, spread)
 }
 
-// ageTick returns the time at which a workload must be restarted if its oldest pod was created at
-// the time since. Usually this is the time at which the pod reaches the limit. If no window is open
-// then for at least the duration of a restart (took), it is a time in the previous window: the
-// earliest time at which new pods last until the next window opens. Windows without such a time are
-// skipped.
+// ageTick returns the time at which a workload must be restarted if "since" is the creation time of
+// its oldest pod. Usually this is the time at which the pod reaches the limit. "took" is the
+// duration of a restart. If no window remains open for that long then, the result is a time in the
+// previous window: the earliest time at which new pods last until the next window opens. Windows
+// without such a time are skipped.
 func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, took time.Duration) time.Time {
 	old := since.Add(limit)
 	if len(windows) == 0 {

@@ -65,7 +65,8 @@ type changeTrigger struct {
 	state    *state
 	windows  schedule.Windows
 	interval *interval
-	// config, settle and ages are the fields Config, ChangeSettle and PodAges of [Input].
+	// config describes the ConfigMaps and Secrets, settle is the time for which they must remain
+	// unchanged, and ages describes the ages of the pods. See [Input].
 	config  *Config
 	settle  time.Duration
 	ages    *PodAges
@@ -140,7 +141,8 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	case !podconfig.SameScope(status.ConfigHash, c.Hash) && !c.Live:
 		return NeedLiveConfig
 	case !podconfig.SameScope(status.ConfigHash, c.Hash):
-		// The content is read for the first time. Changes before that do not count.
+		// The content of the ConfigMaps and Secrets is read for the first time. Changes before that
+		// do not count.
 		t.started(c.Hash, t.state.now)
 		status.NextChangeTime = nil
 		return NeedNothing
@@ -168,7 +170,8 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 		t.wake.set(tick)
 		return NeedNothing
 	}
-	// Do not read the pods while they are being replaced, because they change too often.
+	// Do not read the pods while they are being replaced, because the result would change too
+	// often.
 	if !rolling {
 		if done, need := t.observePods(); done || need != NeedNothing {
 			return need

@@ -81,8 +81,9 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
-	// failure is the field SendFailure of [Input] if the decision sends the tick again. Otherwise
-	// it is zero, because an attempt that returned an error may have sent the tick nevertheless.
+	// failure describes the last failed attempt to send the tick. It is set only if the decision
+	// sends the tick again. Otherwise that attempt may have sent the tick although it returned an
+	// error.
 	failure SendFailure
 	// scheduled is true if the ScheduledRestart has a schedule.
 	scheduled bool

@@ -122,9 +122,9 @@ func (d *decider) prepare(in *Input) {
 	d.eviction.live, d.eviction.pods, d.eviction.attempts, d.eviction.next = in.Live, in.Pods, in.Attempts, nil
 }
 
-// earlyClaim returns the early claim of the restart in progress. Its window gate ignores the
-// duration of the last restart, which was already compared with the window when the tick was
-// claimed.
+// earlyClaim returns the tick of the restart in progress as a tick that was claimed early. Its
+// window gate ignores the duration of the last restart, which was already compared with the window
+// when the tick was claimed.
 func (d *decider) earlyClaim() *earlyClaim {
 	set := &gateSet{}
 	set.open(d.in, &history{now: d.in.Now})

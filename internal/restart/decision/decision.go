@@ -36,8 +36,9 @@ type Input struct {
 	After []Predecessor
 	Cycle []string
 
-	// Queried is true if the administrator has configured Prometheus queries. Answer is their last
-	// answer for this restart; nil if they have not been run.
+	// Queried is true if the administrator has configured Prometheus queries that can keep restarts
+	// from starting. Answer is the last combined answer of these queries; nil if they have not been
+	// run for this restart.
 	Queried bool
 	Answer  *Answer
 

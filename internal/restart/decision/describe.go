@@ -42,9 +42,9 @@ const (
 )
 
 // Gates returns the current state of all gates except the budget, which depends on other
-// ScheduledRestarts. It uses only the ScheduledRestart, the schedule, the freezes, the order, the
-// target and the time from the input. The answer of the Prometheus queries, and whether new pods
-// could start, are taken from the status.
+// ScheduledRestarts. From the input, it uses only the ScheduledRestart, the schedule, the freezes,
+// the predecessors, the target and the time. The answer of the Prometheus queries, and whether new
+// pods could start, are taken from the status.
 func Gates(in Input) []Gate {
 	d := &decider{}
 	d.prepare(&in)
@@ -61,7 +61,8 @@ func Gates(in Input) []Gate {
 	return described
 }
 
-// describeAs describes a closed gate by its blocker, and an open gate by the given message.
+// describeAs describes a gate to users. If b, the blocker of the gate, is nil, the gate is open,
+// and "open" is its message.
 func describeAs(name GateName, b *blocker, open string) Gate {
 	if b == nil {
 		return Gate{Name: name, Open: true, Message: open}

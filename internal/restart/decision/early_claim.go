@@ -51,9 +51,9 @@ func (a *aheadClaimer) choose() choice {
 // back.
 const clockStep = time.Minute
 
-// lateSend is the minimum time between the planned start of a restart and the sending of its tick
-// for which the restart gets a new start time. The new start time must be written to the status
-// before the tick is sent.
+// lateSend is the delay from which on the sending of a tick changes the start time of its restart.
+// A tick that is sent later than planned by less than lateSend keeps the planned start time, and
+// the status need not be written before the tick is sent.
 const lateSend = 10 * time.Second
 
 // earlyClaim is a tick that this process claimed before it was due and has not tried to send yet.

@@ -74,7 +74,8 @@ type eviction struct {
 	sending *sending
 	ending  *ending
 	wake    *alarm
-	// live, pods and attempts are the fields Live, Pods and Attempts of [Input].
+	// live is true if the target was read from the API server. pods lists its pods; nil if unknown.
+	// attempts describes this process's eviction attempts.
 	live     bool
 	pods     *Pods
 	attempts Attempts
@@ -85,8 +86,8 @@ type eviction struct {
 // confirm returns the next fact that is needed to start a restart with the given due time.
 func (e *eviction) confirm(due time.Time) Need {
 	if !e.live {
-		// Read the workload again, because it may have been paused in the meantime, and an eviction
-		// does not conflict with such a change.
+		// Read the workload again, because it may have been paused in the meantime. Such a change
+		// makes a patch of the workload fail with a conflict, but not an eviction of its pods.
 		return NeedLiveTarget
 	}
 	if need := e.sending.confirm(due); need != NeedNothing {

@@ -25,7 +25,8 @@ func (g *freezeGate) describe(at, due time.Time) Gate {
 	return describeAs(GateFreeze, g.blocks(at, due), "no Freeze is in force")
 }
 
-// freezeWatch sets the alarm for freezes that may be lifted without an event.
+// freezeWatch sets the alarm, the time of the next decision, because a freeze may be lifted without
+// an event.
 type freezeWatch struct {
 	// live is true if the freezes were read from the API server. shared is the time for which these
 	// freezes are then reused.

@@ -59,8 +59,8 @@ type gateSet struct {
 	all    [6]gate
 }
 
-// open initializes the gates for the given input. The duration of the last restart is taken from
-// past.
+// open initializes the gates for the given input. past is the history, from which the window gate
+// takes the duration of the last successful restart.
 func (g *gateSet) open(in *Input, past *history) {
 	spec := &in.Restart.Spec
 	g.target = targetGate{ref: spec.TargetRef, target: in.Target, evicts: evicts(spec), unserved: in.Unserved, unreadable: in.Unreadable}

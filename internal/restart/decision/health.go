@@ -21,10 +21,11 @@ type healthGate struct {
 	target       *workload.State
 	evicts       bool
 	precondition tidekeeperv1.Precondition
-	// missing is the field Missing of [Input.Config].
+	// missing names a ConfigMap, Secret or key that new pods need and that does not exist; "" if
+	// all of them exist.
 	missing string
-	// ready is the condition Ready. It is set only in processes that cannot read ConfigMaps and
-	// Secrets, and only with onConfigChange.
+	// ready is the condition Ready of the ScheduledRestart. It is nil unless spec.onConfigChange is
+	// set and this process cannot read ConfigMaps and Secrets.
 	ready *metav1.Condition
 }
 

@@ -43,7 +43,8 @@ func (l *launcher) launch(c *candidate) Need {
 	return l.send(c.due)
 }
 
-// send sends the tick of the restart in progress, whose due time is given.
+// send sends the tick of the restart in progress to the target. due is the due time of that
+// restart.
 func (l *launcher) send(due time.Time) Need {
 	active := l.state.status.Active
 	l.wake.set(active.StartedTime.Add(seconds(l.state.spec.ProgressDeadlineSeconds)))

@@ -19,15 +19,16 @@ type Predecessor struct {
 	Name string
 	// Restart is the predecessor; nil if it does not exist.
 	Restart *tidekeeperv1.ScheduledRestart
-	// Changed is the result of [ChangePending] for the predecessor.
+	// Changed is true if the predecessor has a pending restart for a change of a ConfigMap or
+	// Secret that its status does not show yet. See [ChangePending].
 	Changed bool
 }
 
 // orderGate is closed while a predecessor does not exist, has a due or running restart, or has
 // failed in its last restart. It is also closed while the ScheduledRestart is on a cycle.
 type orderGate struct {
-	// names is spec.after. predecessors holds the ScheduledRestarts with these names. cycle is the
-	// field Cycle of [Input].
+	// names is spec.after. predecessors holds the ScheduledRestarts with these names. cycle lists
+	// the names on a cycle through this ScheduledRestart; nil if there is no cycle.
 	names        []string
 	predecessors []Predecessor
 	cycle        []string
@@ -104,8 +105,8 @@ func (p *Predecessor) blocks(due, now time.Time) *blocker {
 	return nil
 }
 
-// isDue reports whether the predecessor has an undecided restart whose due time is not later than
-// the given due time.
+// isDue reports whether the predecessor has an undecided restart that is due at or before the given
+// time.
 func (p *Predecessor) isDue(due, now time.Time) bool {
 	status := &p.Restart.Status
 	start := status.NextScheduleTime

@@ -20,7 +20,8 @@ type progress struct {
 	resender *resender
 	ending   *ending
 	wake     *alarm
-	// live, unreadable and sent are the fields Live, Unreadable and Sent of [Input].
+	// live is true if the target was read from the API server. unreadable explains why the target
+	// cannot be used; "" if it can. sent is the last tick that this process sent.
 	live       bool
 	unreadable string
 	sent       time.Time

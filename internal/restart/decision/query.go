@@ -23,14 +23,16 @@ type Answer struct {
 // queries are repeated for a waiting restart.
 const answerLasts = 10 * time.Second
 
-// queryGate is closed while a current answer of the administrator's queries keeps a restart from
-// starting.
+// queryGate is closed while the latest answer of the administrator's Prometheus queries is recent
+// and keeps a restart from starting.
 type queryGate struct {
-	// queried is true if the administrator has configured queries. answer is their last answer; nil
-	// if they have not been run.
+	// queried is true if the administrator has configured Prometheus queries that can keep restarts
+	// from starting. answer is the last combined answer of these queries; nil if they have not been
+	// run for this restart.
 	queried bool
 	answer  *Answer
-	// ready is the condition Ready. It is set only in processes that cannot run the queries.
+	// ready is the condition Ready of the ScheduledRestart. It is set only in processes that cannot
+	// run the queries.
 	ready *metav1.Condition
 	now   time.Time
 }
@@ -55,15 +57,16 @@ func (g *queryGate) describe(_, _ time.Time) Gate {
 // unanswered reports whether the queries must be run before a tick is sent.
 func (g *queryGate) unanswered() bool { return g.queried && (g.answer == nil || !g.counts()) }
 
-// counts reports whether the last answer is recent enough to be used. See [answerLasts].
+// counts reports whether the last answer of the queries is recent enough to be used: less than
+// [answerLasts] old.
 func (g *queryGate) counts() bool {
 	age := g.now.Sub(g.answer.At)
 	return age >= 0 && age < answerLasts
 }
 
-// last returns the blocker from the last answer, regardless of the answer's age, or nil. A restart
-// waits for that blocker until the queries are run again, which requires a slot. An answer from
-// before the due time is ignored.
+// last returns a blocker if the last answer of the queries keeps the restart from starting, however
+// old that answer is; nil otherwise. The restart waits for that blocker until the queries are run
+// again, which requires a slot. An answer from before the due time is ignored.
 func (g *queryGate) last(due time.Time) *blocker {
 	if g.answer == nil || g.answer.Closed == "" || g.answer.At.Before(due) {
 		return nil

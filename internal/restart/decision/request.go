@@ -50,7 +50,8 @@ func (t *requestTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(seconds(t.state.spec.StartingDeadlineSeconds))
 }
 
-// candidate returns the requested restart if it is due. Otherwise it sets the alarm to its time.
+// candidate returns the requested restart if it is due. Otherwise it sets the alarm to the
+// requested time.
 func (t *requestTrigger) candidate() *candidate {
 	at := t.pending()
 	if at.IsZero() {
@@ -87,8 +88,8 @@ func (t *requestTrigger) pending() time.Time {
 	return at
 }
 
-// withdrawn reports whether the restart in progress was requested by an annotation that was since
-// removed or set to another time.
+// withdrawn reports whether the restart in progress was requested by an annotation that has since
+// been removed or set to another time.
 func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 	if active.Trigger != tidekeeperv1.TriggerRequest {
 		return false

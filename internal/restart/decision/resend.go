@@ -23,8 +23,9 @@ type resender struct {
 	ending   *ending
 	wake     *alarm
 	waiting  *waiting
-	// live, rolledOut, sent and failure are the fields Live, RolledOut, Sent and SendFailure of
-	// [Input].
+	// live is true if the target was read from the API server. rolledOut tells whether a rollout
+	// for the tick has ever begun; nil if unknown. sent is the last tick that this process sent,
+	// and failure describes its last failed attempt to send the tick.
 	live      bool
 	rolledOut *bool
 	sent      time.Time

@@ -10,8 +10,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// nodesInterval is the interval between reads of a DaemonSet-like workload during a restart, since
-// no event reports that a node has failed.
+// nodesInterval is the interval between reads of a workload that runs a pod on each node, such as a
+// DaemonSet, during a restart. No event reports that a node has failed.
 const nodesInterval = 30 * time.Second
 
 // rollout makes the decision about a restart whose target is being rolled out.

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// scheduleTrigger computes the effective ticks of the schedule, for which a window is open.
+// scheduleTrigger computes the ticks of the schedule for which a window is open.
 // status.nextScheduleTime is the next undecided tick.
 type scheduleTrigger struct {
 	state   *state
@@ -77,7 +77,8 @@ func (t *scheduleTrigger) edited(retargeted bool) {
 	case next.After(t.state.now):
 		status.NextScheduleTime = nil
 	case t.state.stopped() != "":
-		// The method find will skip the tick, with the reason for which the schedule is stopped.
+		// Do nothing, because the method find will record the tick as skipped, with the reason for
+		// which the schedule is stopped.
 	case retargeted:
 		t.skip(*next, tidekeeperv1.ReasonEdited, "the target was edited before the restart was started")
 	case !t.has(next.Time):

@@ -13,8 +13,8 @@ import (
 // scheduleGate is closed while the schedule does not run. Requested restarts ignore it.
 type scheduleGate struct {
 	state *state
-	// scheduled is true if the ScheduledRestart has a schedule. triggers describes the triggers
-	// other than the schedule.
+	// scheduled is true if the ScheduledRestart has a schedule. triggers describes the other
+	// triggers, such as the maximum pod age.
 	scheduled bool
 	triggers  func() string
 }

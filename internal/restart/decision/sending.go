@@ -12,8 +12,8 @@ type sending struct {
 	query *queryGate
 	// freezesLive is true if the freezes were read from the API server.
 	freezesLive bool
-	// tick is the tick to send. begun is the tick of a restart by eviction, for which no tick is
-	// sent. due is the due time of the restart.
+	// tick is the tick to send. begun is the tick of a restart by eviction, which starts without
+	// sending a tick. due is the due time of the restart.
 	tick, begun, due time.Time
 }
 

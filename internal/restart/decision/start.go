@@ -25,7 +25,7 @@ type starter struct {
 	leadingSince time.Time
 }
 
-// choice is the result of [starter.choose] or [aheadClaimer.choose].
+// choice is the result of choosing the tick for which a restart starts.
 type choice struct {
 	// start is the tick for which a restart starts; nil if no restart starts now.
 	start *candidate
@@ -101,9 +101,9 @@ func (s *starter) chooseEviction(c *candidate) choice {
 	return choice{start: c}
 }
 
-// goneWait returns a message about an earlier wait for a blocker that has ended without leaving a
-// trace outside the status. reason is the reason of the wait. It returns "" for reasons of other
-// kinds.
+// goneWait describes a blocker that a tick has waited for, given the reason of the wait in the
+// status. It returns "" unless the blocker is a freeze, a query or the budget: once these no longer
+// block, only the status shows that the tick has waited.
 func goneWait(reason string, b *budgetGate) string {
 	switch reason {
 	case tidekeeperv1.ReasonFrozen:

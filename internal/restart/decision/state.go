@@ -28,7 +28,7 @@ type state struct {
 	polled bool
 	now    time.Time
 	// invalid is the error if the schedule or the windows are invalid; nil if they are valid.
-	// orphaned is the result of [Input.Orphaned].
+	// orphaned is true if the workload whose opt-in created the ScheduledRestart no longer exists.
 	invalid  error
 	orphaned bool
 }

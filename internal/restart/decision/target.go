@@ -17,7 +17,8 @@ type targetGate struct {
 	target *workload.State
 	// evicts is true if restarts evict the pods of the target (spec.method is Evict).
 	evicts bool
-	// unserved and unreadable are the fields Unserved and Unreadable of [Input].
+	// unserved is true if the cluster does not serve the target's kind. unreadable explains why the
+	// target cannot be used although it may exist; "" if it can be used.
 	unserved   bool
 	unreadable string
 }

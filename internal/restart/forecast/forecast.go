@@ -83,7 +83,7 @@ type Summary struct {
 	// Failed is the number of started restarts that fail.
 	Failed int `json:"failed"`
 	// InProgress is the number of restarts in progress when the forecast ends. Waiting is the
-	// number of ScheduledRestarts that are waiting then.
+	// number of ScheduledRestarts with a due tick that waits at that time.
 	InProgress int `json:"inProgress"`
 	Waiting    int `json:"waiting"`
 	// Assumed is the number of started restarts whose duration is assumed.

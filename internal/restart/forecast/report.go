@@ -106,7 +106,7 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	case tidekeeperv1.OutcomeFailed:
 		r.Summary.Failed++
 	case tidekeeperv1.OutcomeMissed, tidekeeperv1.OutcomeSkipped:
-		// The tick was claimed but never sent.
+		// The tick was claimed but never sent, so its restart has no completion time.
 		completion = time.Time{}
 		r.countNotStarted(record)
 	}

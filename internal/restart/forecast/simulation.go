@@ -64,7 +64,7 @@ type object struct {
 type simulation struct {
 	in      *Input
 	decider decision.Decider
-	// input is the input of the last decision.
+	// input is the input of the last decision, whose memory is reused for the next decision.
 	input   decision.Input
 	now     time.Time
 	budget  *budget.Budget

@@ -35,7 +35,8 @@ type Target struct {
 	// Oldest is the creation time of the oldest pod; zero if unknown. An unknown time is derived,
 	// if possible, from the status of a ScheduledRestart.
 	Oldest time.Time
-	// LastProgress and ProgressLimit are the results of [workload.LastProgress].
+	// LastProgress is the time at which the rollout in progress last made progress. ProgressLimit
+	// is the time without progress after which it counts as stuck. See [workload.LastProgress].
 	LastProgress  time.Time
 	ProgressLimit time.Duration
 }
@@ -46,7 +47,7 @@ type target struct {
 	// index is the target's negative index: -1 for the first target in [simulation.used], -2 for
 	// the second, and so on.
 	index int
-	// state is the simulated state, to which State points.
+	// state is the simulated state of the workload. The field State points to it.
 	state workload.State
 	// users lists the ScheduledRestarts that restart the workload.
 	users []*object

@@ -34,8 +34,8 @@ type Record struct {
 	// seconds. It is 0 if unknown.
 	modified int64
 	version  uint64
-	// writer is the field manager that last wrote content. before is the previous writer, if this
-	// process has observed it. Both are "" if unknown.
+	// writer is the field manager that last wrote the object's content. before is the previous
+	// writer, if this process has observed it. Both are "" if unknown.
 	writer, before string
 	// sums is a sequence of entries, each of which consists of the length of a key, the key, and
 	// the hash of the key's value. If whole is set, because the object has too many keys, sums is a

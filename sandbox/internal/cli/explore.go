@@ -36,8 +36,8 @@ type exploreFlags struct {
 	only                                         []string
 	jobs                                         int
 	shrink, hostNetwork, fresh                   bool
-	// labs holds the sandboxes that this command shares with other commands in the same process. It
-	// is nil if the command starts its own sandboxes.
+	// labs holds the sandboxes that this command shares with other commands in the same process. If
+	// it is nil, the command starts its own sandboxes.
 	labs *lab.Labs
 }
 
@@ -102,7 +102,7 @@ func addFresh(cmd *cobra.Command, f *exploreFlags) {
 	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "remove the results in --dir, and begin from the start")
 }
 
-// addJudging adds the flags that affect the verdict on a run.
+// addJudging adds the flags that affect whether a run reveals a problem.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	addSettling(cmd, f)
 	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back, until the expectations of an operator expire")

@@ -51,7 +51,7 @@ with --keep-history.`,
 			if !dir.Control().Running() {
 				return dir.Control().NotRunning()
 			}
-			// Override the user's KUBECONFIG.
+			// Override the environment variable KUBECONFIG that the user may have set.
 			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {
 				return err
 			}

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// Side returns the number of explore commands, with a single job each, that can run in parallel on
-// this machine.
+// Side returns the number of explore commands with a single job that can run in parallel on this
+// machine.
 func Side() int { return sandboxes(2, 0) }
 
 // Play runs `sandbox explore` or `sandbox fuzz` with the given arguments in this process, with

@@ -18,12 +18,13 @@ import (
 // this process exits.
 type program struct {
 	arguments []string
-	// environment lists variables that are added to the environment of this process.
+	// environment lists the environment variables that the program gets in addition to the
+	// variables of this process.
 	environment []string
 
 	mu      sync.Mutex
 	process *exec.Cmd
-	// ended is closed when the program's process has exited.
+	// ended is closed when the current process of the program has exited.
 	ended chan struct{}
 	// expected is set while the process is being killed, so that its exit is not reported.
 	expected bool
@@ -71,7 +72,7 @@ func (p *program) start() error {
 	return nil
 }
 
-// kill kills the program, and returns when it has terminated.
+// kill kills the program's process, and returns when it has terminated.
 func (p *program) kill() {
 	p.mu.Lock()
 	process, ended := p.process, p.ended

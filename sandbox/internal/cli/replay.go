@@ -46,8 +46,8 @@ another problem comes.`,
 	return cmd
 }
 
-// asFound returns the flags of a replay. Flags that the user has not set get the values with which
-// the finding was made.
+// asFound returns the flags of a replay. A flag that the user has not set gets the value that it
+// had when the finding was made.
 func (f exploreFlags) asFound(given *pflag.FlagSet, found results.Flags) exploreFlags {
 	for name, flag := range map[string]struct {
 		value *time.Duration

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// join waits until the sandbox that another command has started in the directory is ready, and
-// checks that it satisfies the flags. It returns false if no such sandbox is running.
+// join waits until the sandbox that another command has started in the data directory is ready, and
+// checks that this sandbox satisfies the flags. It returns false if no sandbox is running there.
 func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	if !o.Dir.Control().Running() {
 		return false, nil
@@ -44,7 +44,7 @@ func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 }
 
 // differing returns the flags that the running sandbox does not satisfy. A sandbox with more nodes
-// satisfies --nodes, and any state is acceptable without --fresh.
+// than requested satisfies --nodes, and any state is acceptable without --fresh.
 func differing(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) []string {
 	running := s.Delays
 	delays := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -83,7 +83,7 @@ error names the last write: as a test, that nothing writes at rest.`,
 	return cmd
 }
 
-// countNodes counts the nodes with a timeout, because the API server may be paused.
+// countNodes counts the nodes. It uses a timeout, because the API server may be paused.
 func countNodes(ctx context.Context, connect func(context.Context) (kubernetes.Interface, error)) nodeCount {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -126,7 +126,7 @@ func up(cmd *cobra.Command, o cluster.Options) error {
 	detached := os.Getenv(reportFD) != ""
 	if detached {
 		pipe := os.NewFile(3, "report")
-		// Close the pipe in the components, which must not inherit it.
+		// Close the pipe in the processes of the components, which must not inherit it.
 		syscall.CloseOnExec(3)
 		os.Unsetenv(reportFD)
 		report = func(line string) { fmt.Fprintln(pipe, line); pipe.Close() }
@@ -204,7 +204,8 @@ func childArgs(o cluster.Options) []string {
 	return append(args, o.Delays.Args()...)
 }
 
-// upDetached starts the sandbox in another process, and returns once the sandbox is ready or has failed.
+// upDetached starts the sandbox in another process, and returns once the sandbox is ready or has
+// failed.
 func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	if joined, err := join(cmd, o); joined {
 		return err

@@ -102,8 +102,8 @@ func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 }
 
 // WriteKubeconfig replaces a file with a kubeconfig, which contains a private key. Only the current
-// user can read the new file, regardless of the mode of the old file or of a symbolic link's
-// target. A client that waits for the file never reads a partial file.
+// user can read the new file, whatever the mode of the old file. A symbolic link is replaced, not
+// followed. A client that waits for the file never reads a partial file.
 func WriteKubeconfig(file string, data []byte) error {
 	if err := writeSecret(file, data); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)

@@ -135,7 +135,8 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	case errors.Is(err, unix.ESRCH):
 		return true, nil // The sandbox exited before its pidfd could be opened.
 	case err != nil:
-		// The kernel does not support pidfds, or a seccomp profile forbids them.
+		// Pidfds are not available: the kernel does not support them, or a seccomp profile forbids
+		// them.
 		return true, c.stopUnwatched(ctx, pid)
 	}
 	defer unix.Close(process)
@@ -147,7 +148,7 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return true, ctx.Err()
 	}
-	// The process hangs. Kill it; the kernel then kills its child processes, too.
+	// The sandbox's process hangs. Kill it; the kernel then kills its child processes, too.
 	if err := unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("end process %d: %w", pid, err)
 	}

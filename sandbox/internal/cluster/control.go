@@ -30,7 +30,7 @@ type Status struct {
 	Version    string `json:"kubernetesVersion"`
 	AuditLog   string `json:"auditLog,omitempty"`
 
-	// Options with which the sandbox was started.
+	// The following fields are options with which the sandbox was started.
 	Nodes           int            `json:"nodes"`
 	RealNodes       int            `json:"realNodes,omitempty"`
 	Owner           int            `json:"owner,omitempty"`
@@ -44,7 +44,8 @@ type Status struct {
 
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
-	// RSSBytes is the total resident memory of all processes, including the sandbox process itself.
+	// RSSBytes is the total resident memory of all processes of the sandbox, including this
+	// process.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
 }

@@ -37,15 +37,16 @@ const (
 	etcdCert          = "etcd"
 	etcdClientCert    = "etcd-client"
 	serviceAccountKey = "service-accounts"
-	// frontProxyCA signs the certificate with which the API server identifies itself to aggregated API
-	// servers.
+	// frontProxyCA signs the certificate with which the API server identifies itself to aggregated
+	// API servers.
 	frontProxyCA   = "front-proxy-ca"
 	frontProxyCert = "front-proxy-client"
-	// kubeletClientCert is the certificate with which the API server identifies itself to real kubelets.
+	// kubeletClientCert is the certificate with which the API server identifies itself to real
+	// kubelets.
 	kubeletClientCert = "kube-apiserver-kubelet"
 )
 
-// serviceIP is the cluster IP of the API server.
+// serviceIP is the cluster IP of the API server's Service.
 const serviceIP = "10.96.0.1"
 
 // dnsIP is the cluster IP of the DNS server for pods on real nodes.
@@ -172,7 +173,8 @@ func (c credentials) writeNode(spec realnode.Spec) error {
 	if err != nil {
 		return err
 	}
-	// Real nodes, like pods, can reach the API server only at its cluster IP.
+	// In the sandbox, nodes with a real kubelet and their pods reach the API server only at the
+	// cluster IP of the API server's Service.
 	kubeconfig, err := c.kubeconfig(fmt.Sprintf("https://%s:443", spec.Service), user, []string{"system:nodes"})
 	if err != nil {
 		return err

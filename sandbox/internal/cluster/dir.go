@@ -91,11 +91,12 @@ func (d Dir) credentials() credentials {
 	return credentials{pki: d.path("pki"), kubeconfigs: d.path("kubeconfigs")}
 }
 
-// processFiles lists the files that exist while a sandbox is running. The marker is the last to be
-// removed: while it exists, the directory belongs to a sandbox.
+// processFiles lists the files that exist while a sandbox is running. The marker file is removed
+// last: while it exists, the directory belongs to a sandbox.
 var processFiles = []string{"control.sock", "kubelets.sock", "program.sock", "sandbox.log", "lock", marker}
 
-// stateFiles lists the files that remain after a sandbox has stopped.
+// stateFiles lists the files with the state of a sandbox, which remain after the sandbox has
+// stopped.
 var stateFiles = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml", "nodes", "images"}
 
 // copiedFiles lists the state files that a copy of the data directory needs.

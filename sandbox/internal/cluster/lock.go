@@ -22,7 +22,7 @@ type lockFile string
 var errLocked = errors.New("another process has the lock")
 
 // take creates the lock file if necessary, and locks it until the returned file is closed. It
-// returns errLocked if another process has locked it.
+// returns errLocked if another process holds the lock.
 func (l lockFile) take() (*os.File, error) {
 	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -69,8 +69,8 @@ func writePID(locked *os.File) error {
 	return err
 }
 
-// sameFile reports whether name still refers to the open file f. Another process may have removed
-// or replaced the file.
+// sameFile reports whether the path `name` still refers to the open file f. Another process may
+// have removed or replaced the file.
 func sameFile(f *os.File, name string) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -124,8 +124,8 @@ func (o Options) acquire() (*os.File, error) {
 	return locked, nil
 }
 
-// mark records in the locked directory whether its state is kept when the sandbox stops, and writes
-// this process's ID to the lock file.
+// mark writes to the locked data directory whether its state is kept when the sandbox stops, and
+// writes this process's ID to the lock file.
 func (o Options) mark(locked *os.File) error {
 	// Read the marker again, because the previous holder of the lock may have changed it.
 	old, err := o.Dir.marker().read()

@@ -18,7 +18,8 @@ import (
 // "lock" could belong to another program.
 const marker = ".tidekeeper-sandbox"
 
-// mark is the content of a marker file.
+// mark is the content of a marker file. It tells whether the data directory is kept when the
+// sandbox's owner process exits.
 type mark string
 
 const (
@@ -31,7 +32,7 @@ const (
 	owned mark = "This directory is a Tidekeeper sandbox's. It is removed with the process that --owner named.\n"
 )
 
-// keeping describes whether a run keeps the state in the directory.
+// keeping describes whether a run of a sandbox keeps the state in the data directory.
 type keeping struct {
 	// owned is set if the directory is removed when the owner process exits.
 	owned bool
@@ -46,9 +47,9 @@ func (k keeping) mark() mark {
 	return kept
 }
 
-// allows returns an error if a run must not use a directory with the given mark. A directory that
-// is marked as kept must not be removed with its owner process, unless the user has discarded the
-// state of earlier runs with --fresh.
+// allows returns an error if a run of a sandbox must not use a data directory with the given mark.
+// A directory that is marked as kept must not be removed together with the owner process, unless
+// the user has discarded the state of earlier runs with --fresh.
 func (k keeping) allows(old mark, dir Dir) error {
 	if old == kept && k.owned && !k.fresh {
 		return fmt.Errorf("--owner would remove the sandbox in %s, which was made to be kept: give another --data-dir, or forget what is in it with --fresh", dir)
@@ -56,15 +57,16 @@ func (k keeping) allows(old mark, dir Dir) error {
 	return nil
 }
 
-// contents describes the files in a directory, which show whether it belongs to a sandbox.
+// contents describes the files in a directory, from which judge concludes whether the directory
+// belongs to a sandbox.
 type contents struct {
 	// names lists the names of all files in the directory.
 	names []string
 	// marker is the content of the marker file; marked is set if the file exists.
 	marker string
 	marked bool
-	// lock is the content of the lock file; settings is the content of the settings file, which
-	// holds the ports of the last run.
+	// lock is the content of the lock file. settings is the content of the settings file: the ports
+	// of the last run.
 	lock     string
 	settings settings
 	// keys is set if the directory contains the directory of certificates and keys.

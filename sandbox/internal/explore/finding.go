@@ -38,19 +38,20 @@ type Finding struct {
 	Shrinking string `json:"shrinking,omitempty"`
 }
 
-// Confirmed implements [results.Finding].
+// Confirmed implements [results.Finding]. A finding is confirmed if it was reproduced, resembles a
+// confirmed finding, or is proved by a single run.
 func (f *Finding) Confirmed() bool {
 	return f.Repeated > 0 || f.Like != "" || slices.ContainsFunc(f.Problems, func(p judge.Problem) bool { return p.Certain() })
 }
 
-// Case implements [results.Finding].
+// Case implements [results.Finding] and returns f.ID.
 func (f *Finding) Case() string { return f.ID }
 
 // Rank implements [results.Finding]. Findings are sorted by the oracle of their first problem (the
 // check that detected it), then by the number of workload steps.
 func (f *Finding) Rank() []int { return []int{judge.Rank(f.Problems[0].Oracle), len(f.Workload.Steps)} }
 
-// Details implements [results.Finding].
+// Details implements [results.Finding] and returns the lines of all problems.
 func (f *Finding) Details() []string {
 	var lines []string
 	for _, p := range f.Problems {
@@ -59,7 +60,7 @@ func (f *Finding) Details() []string {
 	return lines
 }
 
-// Title implements [results.Finding].
+// Title implements [results.Finding] and summarizes the first problem.
 func (f *Finding) Title() string { return f.Problems[0].Summary() }
 
 // Where implements [results.Finding] and describes the fault.

@@ -39,7 +39,7 @@ type queue struct {
 	err   error
 }
 
-// Waiting is the number of lanes reserved for faults that wait for minutes.
+// Waiting is the number of sandboxes reserved for faults that wait for minutes.
 const Waiting = 2
 
 // fill queues the faults that have no result yet or must be repeated.
@@ -71,8 +71,9 @@ func (q *queue) left() int {
 	return len(q.short) + len(q.long)
 }
 
-// take removes and returns the next fault of the long queue if `long` is set, or else of the short
-// queue. It returns false if that queue is empty or too little time remains.
+// take removes and returns the next fault of a queue: the queue of faults that wait for minutes if
+// `long` is set, and the queue of all other faults otherwise. It returns false if the queue is
+// empty or too little time remains.
 func (q *queue) take(long bool) (faults.Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

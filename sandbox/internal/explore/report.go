@@ -33,7 +33,7 @@ func outcomes(r *results.Result[*Finding]) string {
 	return text
 }
 
-// Describe implements [results.Finding].
+// Describe implements [results.Finding] and writes the problems, and how the fault can happen.
 func (f *Finding) Describe(w io.Writer) {
 	for _, p := range f.Problems {
 		fmt.Fprintf(w, "   %s (step %d):\n", p.Oracle, p.Step)

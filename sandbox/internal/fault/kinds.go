@@ -40,8 +40,8 @@ const (
 	// Stale answers a read as of the resourceVersion in the field ResourceVersion, or as of the
 	// event recorded by the Mark rule that the field AsOf names. If neither field is set, the first
 	// matching read is forwarded unchanged, and later reads are answered as of the resourceVersion
-	// in its response. The field Cached restricts the fault to reads that an API server may answer
-	// from a cache of that age.
+	// in its response. The field Cached restricts the fault to lists that an API server may answer
+	// from a cache as of that resourceVersion.
 	Stale Kind = "Stale"
 )
 
@@ -88,7 +88,7 @@ const (
 	fieldAt              field = "at"
 )
 
-// traits describes a kind of fault: the requests or events that it can hit, and its fields.
+// traits describes a kind of fault: which requests or events it can hit, and which fields it has.
 type traits struct {
 	// verbs lists the request verbs that the fault can hit; nil means any verb.
 	verbs []string
@@ -130,7 +130,7 @@ var kinds = map[Kind]traits{
 // Kinds returns the sorted names of all kinds of faults.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }
 
-// given returns the kind-specific fields that are set in a fault.
+// given returns the fields set in a fault that are valid only for some kinds of faults.
 func (f Fault) given() []field {
 	var given []field
 	for name, set := range map[field]bool{

@@ -15,7 +15,8 @@ import (
 type Request struct {
 	// Verb is a Kubernetes verb, or VerbWatchList.
 	Verb string
-	// GroupResource is empty for a non-resource request.
+	// GroupResource is the group and resource of the request. It is empty for a non-resource
+	// request.
 	schema.GroupResource
 	Subresource, Namespace, Name string
 	UserAgent, Path              string
@@ -39,10 +40,12 @@ func (r Request) IsWatch() bool { return r.Verb == "watch" || r.Verb == VerbWatc
 
 // Event contains the properties of a watch event that rules can match.
 type Event struct {
-	// Type is empty at the end of the stream, and for an event that could not be decoded.
+	// Type is the event's type, such as ADDED. It is empty at the end of the stream, and for an
+	// event that could not be decoded.
 	Type            string
 	Namespace, Name string
-	// Initial is set for an event of a streaming list's initial list.
+	// Initial is set for an event in the initial list of a streaming list (a watch that begins with
+	// a list).
 	Initial bool
 	// ResourceVersion is the resourceVersion of the event's object.
 	ResourceVersion string
@@ -55,7 +58,7 @@ type Event struct {
 // delete request. Old is nil if the object is new or its previous version is unknown.
 type Change struct{ Object, Old map[string]any }
 
-// aliases maps a verb in a rule to the set of verbs that it matches.
+// aliases maps a verb in a rule, such as "read", to the set of request verbs that it matches.
 var aliases = map[string][]string{
 	"read":  {"get", "list", "watch", VerbWatchList},
 	"watch": {"watch", VerbWatchList},
@@ -88,9 +91,9 @@ func (e Events) Matches(event Event) bool {
 // all reports whether `e` matches events of any type, namespace and name.
 func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
 
-// fits reports whether a value matches a list of patterns: none of the patterns that begin with
-// "!", and at least one of the other patterns, if there are any. `one` reports whether the value
-// matches a single pattern.
+// fits reports whether a value matches a list of patterns. It must match none of the patterns that
+// begin with "!" and, if there are other patterns, at least one of these. `one` reports whether the
+// value matches a single pattern.
 func fits(patterns []string, one func(string) bool) bool {
 	wanted, found := false, false
 	for _, pattern := range patterns {

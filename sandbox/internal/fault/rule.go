@@ -57,8 +57,8 @@ type Events struct {
 
 // Count selects some of the matching requests or events by their order of arrival.
 type Count struct {
-	// From is the number of the first matching request or event into which the fault is injected,
-	// counted from 1. Defaults to 1.
+	// From is the number, counted from 1, of the first matching request or event into which the
+	// fault is injected. Defaults to 1.
 	From int `json:"from,omitempty" yaml:"from"`
 	// Every selects every n-th matching request or event, starting with From. Defaults to 1.
 	Every int `json:"every,omitempty" yaml:"every"`

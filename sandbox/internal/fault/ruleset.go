@@ -26,7 +26,7 @@ type entry struct {
 	rule            Rule
 	matched, fired  int
 	resourceVersion string
-	// when is nil for a rule without a condition.
+	// when is the compiled condition of the rule, or nil if the rule has no condition.
 	when    *condition.Condition
 	removed chan struct{}
 }
@@ -52,13 +52,13 @@ func (r *RuleStatus) Unfired() string {
 	}
 }
 
-// Action is a fault that is due for a request or an event.
+// Action is a fault to inject into a request or an event.
 type Action struct {
 	// Rule is the name of the rule that injects the fault.
 	Rule  string
 	Fault Fault
-	// Removed is closed when the rule is removed. This ends the waits of faults such as Hang, Delay
-	// and Freeze.
+	// Removed is closed when the rule is removed, which ends the waits of faults such as Hang,
+	// Delay and Freeze.
 	Removed <-chan struct{}
 	// SetResourceVersion is set for the first read that hits a Stale rule without a
 	// resourceVersion. The caller must forward this read, and pass the response's resourceVersion
@@ -304,8 +304,8 @@ func (s *RuleSet) Holds(r Request) bool {
 	})
 }
 
-// includes reports whether the fault hits the n-th matching request or event, given how often the
-// rule has already fired.
+// includes reports whether the fault hits the n-th matching request or event. `fired` is the number
+// of faults that the rule has already injected.
 func (c Count) includes(n, fired int) bool {
 	from, every := max(c.From, 1), max(c.Every, 1)
 	return n >= from && (n-from)%every == 0 && (c.Times == 0 || fired < c.Times)

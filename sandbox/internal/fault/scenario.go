@@ -75,8 +75,8 @@ func Parse(text []byte) ([]Rule, error) {
 	return s.Rules, nil
 }
 
-// undecoded reports whether a YAML mistake is in the i-th rule. `lines` holds the first line number
-// of each rule.
+// undecoded reports whether a YAML mistake is in the rule with index i. `lines` holds the first
+// line number of each rule.
 func undecoded(mistakes MistakesError, lines []int, i int) bool {
 	return slices.ContainsFunc(mistakes, func(err error) bool {
 		var line int

@@ -50,9 +50,9 @@ func (m *Mask) isOwn(object, path string) bool {
 	return false
 }
 
-// Compare returns the differences between the desired and the actual state. `by` is the edited
-// object as written by users, which helps to recognize fields that the operator has written back in
-// another form.
+// Compare returns the differences between the desired state, `want`, and the actual state, `got`.
+// `by` is the edited object's content as written by users. It helps to recognize fields that the
+// operator has written back in another form.
 func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	judged := func(s state.State) state.State {
 		s = maps.Clone(s)
@@ -69,19 +69,20 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 }
 
 // written is the edited object's content as written by users. When an operator updates the object,
-// for example to add a finalizer, its Go types drop unknown fields, add fields without omitempty,
-// and convert quantities and durations to canonical form.
+// for example to add a finalizer, it writes this content back in another form: without the fields
+// that its Go types lack, with zero values for fields without omitempty, and with quantities and
+// durations in canonical form.
 type written struct {
 	object string
 	fields state.Fields
-	// isNew is set if the object in the actual state was just created. The operator has then
-	// written back this object, and not the object in the desired state.
+	// isNew is set if the edited object was just created. In the actual state, the operator has
+	// then written the object back; in the desired state, the object is as written by users.
 	isNew bool
 }
 
-// isBack reports whether a field differs only because the operator has written back one of the two
-// objects (desired or actual). The other object is then still in the form written by users.
-// Operators typically write an object back after its creation.
+// isBack reports whether a field of the edited object differs only because the operator has written
+// back the object, typically after its creation, in one of the two states (desired or actual). In
+// the other state, the field is as written by users.
 func (w written) isBack(object, path, want, got string) bool {
 	if object != w.object || w.fields == nil || state.Within("metadata", path) || state.Within("status", path) {
 		return false
@@ -116,15 +117,15 @@ func sameAmount(a, b string) bool {
 	return err == nil && err2 == nil && x == y
 }
 
-// ignored reports whether a field counts changes, such as status.observedGeneration. Reverting an
-// edit does not revert the count.
+// ignored reports whether comparisons ignore a field because it counts changes, such as
+// status.observedGeneration. Reverting an edit does not revert the count.
 func ignored(path string) bool {
 	return strings.HasSuffix(path, ".observedGeneration") || strings.HasPrefix(path, "metadata.annotations.deployment.kubernetes.io/") ||
 		path == "status.collisionCount"
 }
 
-// noted reports whether an added or removed annotation holds a time, such as the time of a restart.
-// Reverting an edit does not remove such an annotation.
+// noted reports whether a field is an added or removed annotation that holds a time, such as the
+// time of a restart. Comparisons ignore it, because reverting an edit does not remove it.
 func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
@@ -136,8 +137,8 @@ func keptOnPurpose(object string) bool {
 	return resource == "persistentvolumeclaims" || resource == "persistentvolumes"
 }
 
-// grown reports whether a PersistentVolumeClaim has more storage than desired. Reverting an edit
-// cannot shrink a PersistentVolumeClaim.
+// grown reports whether a PersistentVolumeClaim has more storage than desired. Comparisons ignore
+// this difference, because reverting an edit cannot shrink a PersistentVolumeClaim.
 func grown(object, path, want, got string) bool {
 	if !keptOnPurpose(object) || !strings.HasSuffix(path, ".storage") {
 		return false
@@ -147,8 +148,8 @@ func grown(object, path, want, got string) bool {
 	return err1 == nil && err2 == nil && g.Cmp(w) > 0
 }
 
-// leftOut reports whether an object only records the history of other objects, and is therefore
-// excluded from states.
+// leftOut reports whether an object only records the history of other objects, such as a ReplicaSet
+// without replicas. Such objects are excluded from states.
 func leftOut(resource string, o *unstructured.Unstructured) bool {
 	switch resource {
 	case "controllerrevisions.apps":

@@ -21,14 +21,15 @@ import (
 // editor applies edits, and checks that a rejected edit changes nothing.
 type editor struct {
 	object *editedObject
-	// act records an action in the timeline. failures returns a line for each failure of the
-	// operator.
+	// act records an action of fuzz in the trial's timeline. failures returns a line for each
+	// failure of the operator, such as a panic.
 	act      func(format string, args ...any)
 	failures func() []string
 }
 
-// edit performs an edit after a dry run. `underWay` is set if previous edits of a sequence have
-// already been applied; a rejection is then not examined further.
+// edit sends an edit to the API server, first as a dry run. `underWay` is set if previous edits of
+// a sequence have already been applied. If the API server rejects the edit then, the rejection is
+// not examined further.
 func (e *editor) edit(ctx context.Context, edit edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
 	was, would, err := e.object.put(ctx, content, true)
 	switch {
@@ -74,24 +75,26 @@ func (e *editor) refuses(ctx context.Context, edit edits.Edit, content map[strin
 	return denied, nil, nil
 }
 
-// restorer reverts edits, and checks that the cluster returns to the sample's state.
+// restorer reverts edits, and checks that the cluster returns to its state before the edits.
 type restorer struct {
 	base   *baseline
 	object *editedObject
 	act    func(format string, args ...any)
-	// reach waits until the cluster is quiet and has reached the goal, and returns the state.
+	// reach waits until the cluster is quiet and in the desired state, the goal. It returns the
+	// actual state.
 	reach func(context.Context, goal) (state.State, *Problem, error)
 }
 
-// back restores the sample, and returns a problem if the cluster does not return to the sample's
-// state. `meant` is set if users may make such an edit on purpose.
+// back reverts an edit by restoring the sample (the unedited custom resource), and returns a
+// problem if the cluster does not return to its state before the edit. `content` is the edited
+// object. `meant` is set if users may make the edit on purpose.
 func (r *restorer) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	state, problem, err := r.restore(ctx)
 	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
 		return problem.when("after the sample was restored"), err
 	}
-	// A value that changes with each repetition of the edit, such as a counter, is not a leftover
-	// of the edit.
+	// Do not report a value that changes with each repetition of the edit, such as a counter, as a
+	// leftover of the edit.
 	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
 		if repeated, err := r.again(ctx, content); err == nil && repeated != nil {
 			r.base.excuse(changing(problem.differences, repeated), anotherEachTime)
@@ -108,8 +111,9 @@ func (r *restorer) back(ctx context.Context, content map[string]any, meant bool)
 	return &Problem{Oracle: oracle, When: "after the sample was restored", Lines: lines(differences), differences: differences}, nil
 }
 
-// restore reverts the object to the sample. If the API server rejects this update, for example
-// because a field is immutable, restore deletes and recreates the object.
+// restore reverts the edited object to the sample (the unedited custom resource). If the API server
+// rejects this update, for example because a field is immutable, restore deletes and recreates the
+// object.
 func (r *restorer) restore(ctx context.Context) (state.State, *Problem, error) {
 	r.act("the sample is restored")
 	_, _, err := r.object.put(ctx, r.object.sample, false)
@@ -124,7 +128,8 @@ func (r *restorer) restore(ctx context.Context) (state.State, *Problem, error) {
 	return r.reach(ctx, goal{state: r.base.state, written: r.object.written(r.object.sample, false)})
 }
 
-// again applies and reverts an edit once more, and returns the resulting state.
+// again makes and reverts the edit with the given content once more, and returns the resulting
+// cluster state.
 func (r *restorer) again(ctx context.Context, content map[string]any) (state.State, error) {
 	r.act("the same again")
 	if _, _, err := r.object.put(ctx, content, false); err != nil {
@@ -141,7 +146,7 @@ func (r *restorer) again(ctx context.Context, content map[string]any) (state.Sta
 	return state, err
 }
 
-// replace deletes the object and recreates it with the given content.
+// replace deletes the edited object and recreates it with the given content.
 func (r *restorer) replace(ctx context.Context, content map[string]any) (*Problem, error) {
 	if err := r.object.remove(ctx); err != nil {
 		return nil, err

@@ -31,14 +31,16 @@ type Finding struct {
 
 	Install []string `json:"install,omitempty"`
 	Nodes   int      `json:"nodes"`
-	// HostNetwork and ServiceAccount are as in [workload.Workload].
+	// HostNetwork and ServiceAccount are the fields of [workload.Workload] with the same names: the
+	// operator's network and ServiceAccount.
 	HostNetwork    bool     `json:"hostNetwork,omitempty"`
 	ServiceAccount string   `json:"serviceAccount,omitempty"`
 	Others         string   `json:"others,omitempty"`
 	Ignore         []string `json:"ignore,omitempty"`
-	// Busy is set if the trial also applied the edit while the operator was busy with a new object.
+	// Busy is set if the trial also applied the edit while the operator was busy with a new object
+	// (flag --busy).
 	Busy bool `json:"busy,omitempty"`
-	// Object is the sample before the edits.
+	// Object is the sample (the custom resource to edit), before the edits.
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
 	// Fault is injected while the operator reacts to the edit. It is nil if the problem also occurs
@@ -108,11 +110,11 @@ func (f *Finding) What() string {
 // Details implements [results.Finding].
 func (f *Finding) Details() []string { return f.Problem.Lines }
 
-// oracles lists all oracles in descending order of usefulness to readers.
+// oracles lists the kinds of problems, the most useful for readers first.
 var oracles = []judge.Oracle{judge.Failed, judge.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, judge.OtherState, judge.NotReached, judge.NotAtRest}
 
-// Rank implements [results.Finding]. Findings are sorted by oracle, then by the number of edits;
-// findings without a fault come first.
+// Rank implements [results.Finding]. Findings are sorted by kind of problem, then by the number of
+// edits. Findings without a fault come before findings with a fault.
 func (f *Finding) Rank() []int {
 	faults := 0
 	if f.Fault != nil {

@@ -19,7 +19,7 @@ import (
 type Fuzzer struct {
 	// Testbeds creates the sandboxes in which the operator runs.
 	Testbeds *testbed.Maker
-	// Of lists the names of the input files.
+	// Of lists the names of the files that contain the manifests and the sample.
 	Of     []string
 	Limits testbed.Limits
 	// Sample is the object to edit. Others is a manifest of other objects that the sample needs; it
@@ -88,13 +88,14 @@ func (f *Fuzzer) inputs() results.Inputs {
 	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
 }
 
-// judge stores which objects and fields are compared to judge edits, with the current mask.
+// judge stores in the results which objects and fields are compared, and which of them the mask
+// currently excludes.
 func (f *Fuzzer) judge(book *results.Book[*Finding], by *results.Scope) error {
 	by.Masked = f.base.mask.All()
 	return book.Judge(by)
 }
 
-// chosen returns a trial for each edit that matches p.Only and belongs to the run's shard.
+// chosen returns a trial for each edit that matches p.Only and belongs to the shard of this run.
 func chosen(all []edits.Edit, p Plan) []trial {
 	var trials []trial
 	for _, e := range all {

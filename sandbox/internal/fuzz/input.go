@@ -85,7 +85,7 @@ func textOf(fields map[string]any, name string) string {
 	return text
 }
 
-// target describes the edited object's kind.
+// target describes the kind of the edited object.
 type target struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -105,8 +105,8 @@ func (t *target) object(content map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// written returns the given content, as written by users, in the form for Mask.Compare. `isNew` is
-// set if the object was just created.
+// written returns the given content, as written by users, in the form that Mask.Compare takes.
+// `isNew` is set if the edited object was just created.
 func (t *target) written(content map[string]any, isNew bool) written {
 	o := t.object(content)
 	return written{
@@ -117,7 +117,8 @@ func (t *target) written(content map[string]any, isNew bool) written {
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// find returns the sample's kind, as described by a CustomResourceDefinition in the cluster.
+// find returns the kind of the sample (the custom resource to edit), as described by a
+// CustomResourceDefinition in the cluster.
 func find(ctx context.Context, client dynamic.Interface, sample map[string]any) (*target, error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -27,29 +27,33 @@ import (
 
 // baseline describes the operator's behavior without an edit.
 type baseline struct {
-	// before and state are the cluster states without and with the sample.
+	// before and state are the cluster states without and with the sample object.
 	before, state state.State
 	mask          *Mask
 	// quiet is the time without changes after which the cluster is considered quiet. took is the
-	// time from the creation of the sample until the cluster is quiet.
+	// time from the creation of the sample object until the cluster is quiet.
 	quiet, took time.Duration
-	// busy is the number of requests per second above which the operator is in a hot loop.
+	// busy is the number of requests per second above which the operator is considered to be in a
+	// hot loop (an endless stream of requests).
 	busy float64
 	// observed is set if the operator writes status.observedGeneration.
 	observed bool
-	// fresh is set if the sample can be deleted and recreated.
+	// fresh is set if edits can also be tested with new objects, because the operator lets the
+	// sample object be deleted and recreated.
 	fresh bool
-	// watched lists the resources that the operator watches both right after its start and with the
-	// sample.
+	// watched lists the resources that the operator watches both right after its start and once the
+	// sample object exists.
 	watched []string
-	// idle is set if the operator wrote nothing in response to the sample.
+	// idle is set if the operator wrote nothing in response to the sample object.
 	idle bool
-	// reports summarizes the status that the operator writes for the sample (see the function
-	// reports).
+	// reports summarizes the status that the operator writes for the unedited sample object, as
+	// returned by the function reports.
 	reports string
-	// habits is the set of recurring changes in an otherwise quiet cluster.
+	// habits is the set of changes that recur forever in an otherwise quiet cluster, such as a
+	// field that changes back and forth.
 	habits map[observe.Habit]bool
-	// managers is the set of all objects' field managers.
+	// managers is the set of the field managers of all objects. A trial is invalid if any other
+	// client writes.
 	managers map[string]bool
 	// progress receives a line for each masked difference.
 	progress io.Writer
@@ -77,7 +81,7 @@ const (
 	anotherEachTime = "has another value each time that an edit is made and taken back"
 )
 
-// excuse masks differences in all sandboxes from now on, and prints them with the reason `why`.
+// excuse masks differences in all sandboxes from now on, and prints them with the reason, `why`.
 func (b *baseline) excuse(differences []Difference, why string) {
 	for _, masked := range b.mask.Learn(differences, why) {
 		fmt.Fprintf(b.progress, "not judged from now on, as it %s: %s\n", why, masked)
@@ -99,8 +103,8 @@ func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 // ignoreFlag returns the command-line flag that excludes a field from comparisons.
 func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
 
-// prepare creates the initial cluster state with the manifests and the objects that the sample
-// needs, and determines the sample's kind.
+// prepare creates the initial cluster state from the manifests and the objects that the sample
+// object needs, and determines the kind of the sample object.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	w := *f.Testbeds.Workload
 	w.Unjudged = slices.Concat(w.Unjudged, f.ignoredFields())
@@ -123,8 +127,8 @@ func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	return f.Testbeds.Prepare(ctx, progress)
 }
 
-// learn determines the baseline. It creates the sample twice, and masks the differences between the
-// two resulting states. The returned world contains the sample.
+// learn determines the baseline. It creates the sample object twice, and masks the differences
+// between the two resulting states. The returned world contains the sample object.
 func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
 	if err := f.prepare(ctx, progress); err != nil {
 		return nil, err
@@ -172,7 +176,8 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	return w, err
 }
 
-// learner determines the cluster states without the sample and with the unedited sample.
+// learner determines the cluster states without the sample object and with the unedited sample
+// object.
 type learner struct {
 	world  *world
 	limits testbed.Limits
@@ -204,7 +209,7 @@ func (l *learner) next(ctx context.Context, when string) (state.State, error) {
 	return state, err
 }
 
-// create creates the sample, and returns the resulting state.
+// create creates the sample object, and returns the resulting cluster state.
 func (l *learner) create(ctx context.Context) (state.State, error) {
 	w := l.world
 	w.mark()
@@ -216,10 +221,10 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// createAgain deletes and recreates the sample. If this results in different objects, it doubles
-// the quiet time and tries again, because a busy machine may have stalled the operator for longer
-// than the quiet time. It masks leftovers of the first sample, and differences between the last two
-// states.
+// createAgain deletes and recreates the sample object. If this results in different objects, it
+// doubles the quiet time and tries again, because a busy machine may have stalled the operator for
+// longer than the quiet time. It masks leftovers of the first sample object, and differences
+// between the last two states.
 func (l *learner) createAgain(ctx context.Context) error {
 	w := l.world
 	for ; ; w.waiter.quiet *= 2 {
@@ -239,8 +244,9 @@ func (l *learner) createAgain(ctx context.Context) error {
 	}
 }
 
-// recreate deletes and recreates the sample, and returns the state. If the operator does not let
-// the sample be deleted, it restarts the operator with a new sample, and returns nil.
+// recreate deletes and recreates the sample object, and returns the cluster state. If the operator
+// does not let the object be deleted, it restarts the operator with a new sample object, and
+// returns nil.
 func (l *learner) recreate(ctx context.Context) (state.State, error) {
 	w := l.world
 	if err := w.object.remove(ctx); err != nil {

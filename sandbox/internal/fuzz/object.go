@@ -29,7 +29,7 @@ type editedObject struct {
 	recorder *observe.Recorder
 }
 
-// client returns a client for the object's kind and namespace.
+// client returns a client for objects of the edited object's kind and namespace.
 func (e *editedObject) client() dynamic.ResourceInterface {
 	all := e.recorder.Client.Resource(e.resource)
 	if !e.namespaced {
@@ -46,14 +46,14 @@ func (e *editedObject) find() *unstructured.Unstructured {
 	return e.recorder.Find(workload.Target{Resource: e.resource.GroupResource().String(), Namespace: o.GetNamespace(), Name: o.GetName()})
 }
 
-// create creates the object with the given content.
+// create creates the edited object with the given content.
 func (e *editedObject) create(ctx context.Context, content map[string]any) error {
 	_, err := e.client().Create(ctx, e.object(content), metav1.CreateOptions{})
 	return err
 }
 
-// put replaces the object's content, and returns the object before and after the update. A dry run
-// changes nothing. Conflicts are retried.
+// put replaces the content of the edited object, and returns the object before and after the
+// update. A dry run changes nothing. Conflicts are retried.
 func (e *editedObject) put(ctx context.Context, content map[string]any, dryRun bool) (before, after *unstructured.Unstructured, err error) {
 	options := metav1.UpdateOptions{}
 	if dryRun {

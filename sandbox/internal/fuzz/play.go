@@ -41,8 +41,8 @@ type Problem struct {
 	Lines []string `json:"lines"`
 
 	differences []Difference
-	// behind is the key of the object whose current generation the operator has not observed. It is
-	// empty for other problems.
+	// behind is the key of the edited object if the problem is that the operator has not observed
+	// the object's current generation. It is empty for other problems.
 	behind string
 }
 
@@ -68,7 +68,7 @@ func (p *Problem) summary() string { return judge.Summary(p.Oracle, p.Lines) }
 // outcome is the API server's response to an edit, or the result of a trial with a fault.
 type outcome string
 
-// Outcomes of edits.
+// Outcomes of edits without a fault.
 const (
 	// accepted means that the API server applied the edit.
 	accepted outcome = "accepted"
@@ -90,18 +90,18 @@ type player struct {
 	// to the creation.
 	busy bool
 	// begun waits until the operator reacts to fuzz's last action. reactions returns the faults
-	// that can be injected into the writes of this reaction. broken returns the problem of violated
-	// invariants, or nil.
+	// that can be injected into the operator's writes since the start of the trial. broken returns
+	// a problem if an invariant was violated, or nil.
 	begun     func(context.Context) error
 	reactions func() faults.Faults
 	broken    func() (*Problem, error)
-	// edited is the cluster state after the last edits and before their reversal. faults lists the
-	// faults that can be injected into the operator's writes in response to these edits.
+	// edited is the cluster state after the last edits and before they were reverted. faults lists
+	// the faults that can be injected into the operator's writes in response to these edits.
 	edited state.State
 	faults faults.Faults
 }
 
-// play applies edits successively to the sample in a quiet cluster, reverts them, and checks
+// play applies edits successively to the sample object in a quiet cluster, reverts them, and checks
 // the resulting states. If it returns neither a problem nor an error, the sandbox is unchanged.
 func (p *player) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, error) {
 	content := p.object.sample
@@ -149,7 +149,7 @@ func (p *player) play(ctx context.Context, all []edits.Edit) (outcome, *Problem,
 	return came, problem, err
 }
 
-// when sets the description of the actions that preceded the problem, and returns the problem.
+// when sets the problem's description of the actions that preceded it, and returns the problem.
 func (p *Problem) when(text string) *Problem {
 	if p != nil {
 		p.When = text
@@ -163,12 +163,13 @@ func meant(all []edits.Edit) bool {
 }
 
 // fresh creates a new object with the edited content, and compares the resulting cluster state with
-// `want`, the state after the edit. Finally, it restores the sample.
+// `want`, the state after the edit. Finally, it restores the unedited object.
 func (p *player) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
 	p.act("the object is deleted, and made again as edited")
 	problem, err := p.restorer.replace(ctx, content)
 	if refused(err) {
-		// The API server accepts the edited content only in updates, not in new objects.
+		// The API server accepts the edited content only in updates, not in new objects. Recreate
+		// the sample instead.
 		if err := p.object.create(ctx, p.object.sample); err != nil {
 			return nil, err
 		}
@@ -183,8 +184,8 @@ func (p *player) fresh(ctx context.Context, content map[string]any, want state.S
 		if fresh := p.object.find(); fresh != nil && reports(fresh) != p.base.reports {
 			problem = nil // The operator rejects the new object, and reports this in its status.
 		} else {
-			// Report the new object as expected and the edited object as actual, because the edited
-			// object is wrong.
+			// Report the new object as expected and the edited object as actual, because an edited
+			// object must come to the same state as a new object.
 			problem.Oracle, problem.Lines = OtherThanFresh, reversed(problem.differences)
 		}
 	}
@@ -198,9 +199,9 @@ func (p *player) fresh(ctx context.Context, content map[string]any, want state.S
 	return problem.when("after a new object with the edit became the sample"), err
 }
 
-// whileBusy recreates the sample, applies an edit as soon as the operator reacts, and reverts the
-// edit immediately. The operator must reach the sample's state. `meant` is set if users may make
-// such an edit on purpose.
+// whileBusy recreates the sample object, applies an edit as soon as the operator reacts, and
+// reverts the edit immediately. The cluster must reach the same state as without the edit. `meant`
+// is set if users may make such an edit on purpose.
 func (p *player) whileBusy(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	p.act("the object is deleted, and the sample made again")
 	if problem, err := p.restorer.replace(ctx, p.object.sample); err != nil || problem != nil {

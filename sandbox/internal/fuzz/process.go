@@ -12,7 +12,7 @@ import (
 type process struct {
 	operator *operator.Processes
 	// breaks is set if the current fault breaks connections, so that the operator may exit. excused
-	// is the number of exits explained by earlier faults.
+	// is the number of exits of the operator that earlier faults explain.
 	breaks  bool
 	excused int
 }
@@ -24,7 +24,8 @@ func (p *process) start() error {
 	return p.operator.Start()
 }
 
-// mark ends the current fault. If the fault breaks connections, all exits so far are excused.
+// mark ends the current fault. If the fault breaks connections, all exits of the operator so far
+// are excused.
 func (p *process) mark() {
 	if p.breaks {
 		p.excused = len(p.operator.Ends())

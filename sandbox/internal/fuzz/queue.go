@@ -24,13 +24,13 @@ type queue struct {
 	over   context.Context
 
 	mu sync.Mutex
-	// again lists trials that had findings with an earlier version of the inputs, such as the
-	// operator's program. These trials come first.
+	// again lists trials that had findings in an earlier run with other inputs, such as another
+	// version of the operator. These trials come first.
 	again []trial
 	// edits lists the remaining trials with a single edit. sequences lists trials that combine
 	// several edits, none of which has a problem individually.
 	edits, sequences []trial
-	// survived collects edits without a problem for the next sequence of edits.
+	// survived collects edits without a problem, from which the next sequence of edits is combined.
 	survived []edits.Edit
 	// variety selects the faults for edits that have no problem without a fault.
 	variety *faults.Variety
@@ -56,8 +56,8 @@ func (q *queue) fill(all []trial) {
 	}
 }
 
-// disturbed reports whether all trials with faults are done for the edit whose trial has the given
-// ID.
+// disturbed reports whether all trials with faults have been run for an edit, given the ID of the
+// edit's trial without a fault.
 func (q *queue) disturbed(id string) bool {
 	for _, p := range q.book.Played {
 		if p.ID == id && p.Outcome == string(accepted) && p.Error == "" && !p.Found {
@@ -196,7 +196,8 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	}
 	if err != nil || found != nil {
 		if crash := l.crash(); crash != nil {
-			// A sandbox crash is not the operator's problem, and it explains any other result.
+			// The crash of a sandbox is not a problem of the operator, and explains any problem
+			// that was found.
 			found, played.Found, err = nil, false, crash
 		}
 		l.used = true

@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// record provides everything recorded in a testbed since the last call of mark: object versions,
-// the operator's requests, and fuzz's own actions.
+// record provides everything recorded in a testbed since the last call of its method mark: object
+// versions, the operator's requests, and fuzz's own actions.
 type record struct {
 	settler *settle.Settler
 	notes   *observe.Notes
-	// from is the index of the first request in the log after the last call of mark. began is the
+	// from is the index in the log of the first request after the last call of mark. began is the
 	// time of that call.
 	from  int
 	began time.Time
@@ -106,7 +106,7 @@ func (r *record) state() state.State {
 	return observe.Names{}.State(objects, r.locks())
 }
 
-// standing returns the differences in objects that are no longer changing.
+// standing returns those of the given differences that concern objects that no longer change.
 func (r *record) standing(all []state.Difference) []state.Difference {
 	return observe.Standing(all, observe.Names{}, r.versions(), time.Now().Add(-observe.RestlessFor))
 }
@@ -117,8 +117,9 @@ func (r *record) reactions() faults.Faults {
 	return faults.PlanReactions(r.requests(), r.versions(), r.locks())
 }
 
-// strangers returns an error if a client other than the known field managers has written to objects
-// since the last call of mark, or has added a proxy rule.
+// strangers returns an error if another client has interfered since the last call of mark: if a
+// client other than the known field managers has written to objects, or if a client has added a
+// rule to the fault proxy.
 func (r *record) strangers(rules []fault.RuleStatus, known map[string]bool) error {
 	// A write of another client is not detected if the operator, too, has ever written the same
 	// object.

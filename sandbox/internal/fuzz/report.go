@@ -59,7 +59,7 @@ func (f *Finding) Describe(w io.Writer) {
 	results.Lines(w, f.Problem.Lines)
 }
 
-// Made returns a line for each edit, and a line for the fault, if any.
+// Made returns a line for each edit of the finding, and a line for its fault, if any.
 func (f *Finding) Made() []string {
 	var lines []string
 	for _, e := range f.Edits {

@@ -33,16 +33,15 @@ type goal struct {
 const (
 	// look is the interval at which the state of the cluster is polled.
 	look = 50 * time.Millisecond
-	// busy is the number of requests per second above which a continuous stream of requests counts
-	// as a hot loop; the default limit of client-go is 5. If the operator sends many requests even
-	// with the unedited sample, the limit is twice that rate.
+	// busy is the number of requests per second above which the operator is considered to be in a
+	// hot loop (an endless stream of requests). It is below 5, the default rate limit of client-go.
+	// If the operator sends many requests even with the unedited sample, the limit is twice that
+	// rate.
 	busy = 4
-	// mostBusy is the limit, in requests per second, that replaces busy while the baseline is
-	// learned.
+	// mostBusy replaces the limit `busy`, in requests per second, while the baseline is learned.
 	mostBusy = 20
-	// most is the maximum number of objects that may exist in addition to the objects with the
-	// unedited sample. More objects only keep the machine busy, and prove nothing about the
-	// operator.
+	// most is the maximum number of objects in addition to the objects that exist with the unedited
+	// sample object. More objects only keep the machine busy, and prove nothing about the operator.
 	most = 300
 )
 
@@ -54,7 +53,7 @@ func (n tooManyError) Error() string {
 	return fmt.Sprintf("there are %d objects, which is too many to judge the edit on one machine", int(n))
 }
 
-// waiter waits until the cluster is quiet and has reached a goal.
+// waiter waits until the cluster is quiet and in the desired state, the goal.
 type waiter struct {
 	base   *baseline
 	record *record
@@ -69,15 +68,16 @@ type waiter struct {
 	// quiet is the time without changes after which the cluster is considered quiet. gap is the
 	// longest pause between two changes so far.
 	quiet, gap time.Duration
-	// objects is the number of objects in the cluster with the sample, or 0 if this number is not
-	// known yet.
+	// objects is the number of objects in the cluster with the unedited sample object, or 0 if this
+	// number is not known yet.
 	objects int
 }
 
 // limit returns the maximum duration of the operator's reaction to an edit.
 func (w *waiter) limit() time.Duration { return w.base.took + w.patience }
 
-// reach waits for the goal, but no longer than the maximum duration of a reaction.
+// reach waits until the cluster is quiet and has reached the goal, but no longer than the
+// operator's reaction to an edit may take.
 func (w *waiter) reach(ctx context.Context, g goal) (state.State, *Problem, error) {
 	return w.wait(ctx, g, w.limit())
 }
@@ -114,8 +114,8 @@ func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.S
 		case <-time.After(look):
 		case <-over:
 			if !quiet {
-				// Ignore differences in objects that keep changing, because the changes alone may
-				// explain such differences.
+				// Ignore differences in objects that keep changing: such objects may differ only
+				// because their change is not complete.
 				now = w.sight()
 				if problem = w.base.unmet(g, &now).standing(w.record.standing); problem == nil {
 					problem = restless(&a, calm, w.quiet, w.record.settler.Advice())
@@ -152,8 +152,8 @@ func (w *waiter) begun(ctx context.Context) error {
 	return nil
 }
 
-// standing removes differences in objects that keep changing from the problem, and returns nil if
-// no difference remains. `still` selects the differences in objects that no longer change.
+// standing removes from the problem all differences in objects that keep changing, and returns nil
+// if no difference remains. `still` selects the differences in objects that no longer change.
 func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
 	switch {
 	case p == nil:

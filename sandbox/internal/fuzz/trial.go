@@ -22,7 +22,7 @@ type trial struct {
 	edits []edits.Edit
 	// fault is injected while the operator reacts to the edit; nil means no fault.
 	fault *faults.Fault
-	// want is the expected state, which the edit resulted in without the fault.
+	// want is the expected cluster state: the state after the same edit without the fault.
 	want state.State
 }
 
@@ -58,7 +58,7 @@ const (
 	notReached outcome = results.NotReached
 )
 
-// try runs a trial. For a trial with a fault, t.want must be set.
+// try runs a trial. For a trial with a fault, t.want must be set to the expected state.
 func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
 	w.mark()
 	if t.fault == nil {
@@ -93,7 +93,7 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 }
 
 // disturb applies an edit and injects a fault while the operator reacts. The operator must reach
-// the same state as without the fault, and must return to the sample's state after the edit is
+// the same state as without the fault, and must return to the previous state after the edit is
 // reverted. If disturb returns neither a problem nor an error, the sandbox is unchanged.
 func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error) {
 	e := t.edits[0]
@@ -117,8 +117,8 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	return judged(w.disturber.injector.Reached(), problem)
 }
 
-// judged returns the result of an edit with a fault. If the fault was not injected, a problem is
-// returned as an error, unless a single run proves the problem.
+// judged returns the result of an edit with a fault. `reached` is set if the fault was injected. If
+// it was not, any problem is returned as an error, unless a single run proves the problem.
 func judged(reached bool, problem *Problem) (outcome, *Problem, error) {
 	switch {
 	case reached:
@@ -130,7 +130,7 @@ func judged(reached bool, problem *Problem) (outcome, *Problem, error) {
 }
 
 // survive checks that the operator reaches the state t.want after an edit with a fault. Then it
-// reverts the edit, and checks that the operator returns to the sample's state.
+// reverts the edit, and checks that the cluster returns to its state before the edit.
 func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*Problem, error) {
 	_, problem, err := w.waiter.reach(ctx, goal{state: t.want, written: w.object.written(content, false)})
 	if err != nil || problem != nil {

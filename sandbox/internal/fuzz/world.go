@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 )
 
-// world is a testbed in which the operator runs and the sample exists. The cluster is quiet between
-// trials.
+// world is a testbed in which the operator runs and the sample object exists. The cluster is quiet
+// between trials.
 type world struct {
 	base      *baseline
 	testbed   *testbed.Testbed
@@ -33,8 +33,8 @@ type world struct {
 // open creates a world without starting the operator. The caller must end the world's testbed.
 func (f *Fuzzer) open(ctx context.Context, name string) (*world, error) {
 	habits := &observe.Habits{Unjudged: f.Testbeds.Workload.Unjudged, Learns: true}
-	// Do not count rejected writes as activity: after an edit, the API server may reject all of the
-	// operator's writes.
+	// Do not count rejected writes as activity: the API server may keep rejecting the operator's
+	// writes after an edit.
 	t, err := f.Testbeds.Open(ctx, testbed.Options{Name: name, Habits: habits, Log: &observe.Log{}})
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (w *world) mark() {
 	w.record.mark()
 }
 
-// begin creates a world, starts the operator, and creates the sample.
+// begin creates a world, starts the operator, and creates the sample object.
 func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	w, err := f.open(ctx, name)
 	if err != nil {
@@ -76,8 +76,8 @@ func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	return w, nil
 }
 
-// fill starts the operator and creates the sample. It masks any differences from the baseline,
-// because these differences occur without an edit.
+// fill starts the operator and creates the sample object. It masks any differences from the
+// baseline, because these differences occur without an edit.
 func (w *world) fill(ctx context.Context) error {
 	w.mark()
 	if err := w.process.start(); err != nil {
@@ -112,8 +112,8 @@ func undisturbed(when string, problem *Problem, err error) error {
 	return fmt.Errorf("when %s, though nothing was edited: %s", when, problem.summary())
 }
 
-// renew restarts the operator and recreates the sample in the same sandbox, which is faster than
-// starting another sandbox. It returns an error if the edit has left objects behind.
+// renew restarts the operator and recreates the sample object in the same sandbox, which is faster
+// than starting another sandbox. It returns an error if the edit has left objects behind.
 func (w *world) renew(ctx context.Context) error {
 	w.process.operator.Close()
 	if err := w.object.remove(ctx); err != nil {

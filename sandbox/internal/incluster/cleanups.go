@@ -13,7 +13,7 @@ import (
 // order.
 type cleanups struct{ list []func(context.Context) error }
 
-// add adds a function to the end of the list.
+// add adds a cleanup to the end of the list.
 func (c *cleanups) add(cleanup func(context.Context) error) { c.list = append(c.list, cleanup) }
 
 // background runs a function in a goroutine, and adds a cleanup that cancels the function's context

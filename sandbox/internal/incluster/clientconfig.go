@@ -35,7 +35,7 @@ const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
 type redirected struct {
 	// Pod is the NAMESPACE/NAME of the program's Pod to which the webhook was redirected.
 	Pod string `json:"pod"`
-	// Before is the original clientConfig; Now is the redirected clientConfig.
+	// Before is the webhook's original clientConfig; Now is the redirected clientConfig.
 	Before map[string]any `json:"before"`
 	Now    map[string]any `json:"now"`
 }
@@ -47,7 +47,7 @@ const conversion = "conversion"
 // webhook refers to a webhook in an object, and to its clientConfig.
 type webhook struct {
 	name string
-	// owner is the part of the object that has the clientConfig as a field.
+	// owner is the part of the object whose field is the webhook's clientConfig.
 	owner map[string]any
 }
 
@@ -161,8 +161,8 @@ func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves t
 }
 
 // restore restores the webhooks in an object that were redirected to a Pod for which the function
-// "of" returns true. It reports whether there were any such webhooks. A webhook that another client
-// has changed since its redirection keeps the other client's configuration.
+// "of" returns true. It reports whether there were any. If another client has changed a webhook
+// since its redirection, the webhook keeps that client's configuration.
 func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {

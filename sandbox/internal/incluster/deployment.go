@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Prefixes in the value of --from that refer to Deployments and StatefulSets in the API server.
+// Prefixes in the value of the flag --from, which refer to Deployments and StatefulSets in the API
+// server.
 const (
 	deploymentPrefix  = "deployment/"
 	statefulSetPrefix = "statefulset/"

@@ -42,7 +42,7 @@ func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd
 	}
 	cmd := exec.Command(o.Program[0], args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// If a variable occurs more than once, the last value wins.
+	// If a variable is set more than once, the last value takes effect.
 	cmd.Env = slices.Concat(
 		slices.DeleteFunc(os.Environ(), leadsElsewhere),
 		[]string{"HOSTNAME=" + pod.Name},
@@ -68,8 +68,8 @@ func serviceVariables(host, port string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }
 
-// containerArgs returns a container's arguments for the program. It omits the first word of the
-// container's command, because this is the program itself.
+// containerArgs returns the arguments for the program from a container's command and arguments. It
+// omits the first word of the command, because this is the program itself.
 func containerArgs(c *corev1.Container) []string {
 	if len(c.Command) == 0 {
 		return c.Args
@@ -96,8 +96,8 @@ type variables struct {
 	pod    *corev1.Pod
 }
 
-// of returns the environment variables that a container declares: first all entries of ConfigMaps
-// and Secrets, then the individual variables. A variable can refer to earlier variables.
+// of returns the environment variables that a container declares. Entries of ConfigMaps and Secrets
+// come before individual variables. A variable can refer to earlier variables.
 func (v variables) of(ctx context.Context, c *corev1.Container) (map[string]string, error) {
 	values := map[string]string{}
 	for _, source := range c.EnvFrom {

@@ -29,7 +29,7 @@ type Files struct {
 	Namespace string
 }
 
-// names returns the contents of the files, keyed by file name.
+// names returns the contents of the ServiceAccount's files, keyed by file name.
 func (f Files) names() map[string][]byte {
 	return map[string][]byte{
 		corev1.ServiceAccountTokenKey:     f.Token,
@@ -38,7 +38,7 @@ func (f Files) names() map[string][]byte {
 	}
 }
 
-// Write creates a directory that contains the files.
+// Write creates a directory with the ServiceAccount's files.
 func (f Files) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
 	err = start(cmd)
-	// From here on, only the new process holds this end of the socket pair. If the process exits
+	// From here on, only the new process holds this end of the socket pair. If that process exits
 	// before it has sent its sockets, a read from the other end returns EOF.
 	_ = passed.Close()
 	if err != nil || p.HostNetwork {
@@ -147,7 +147,7 @@ type inPod struct {
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
 	Program string `json:"program"`
-	// Starter is the process ID of the parent process.
+	// Starter is the process ID of the parent process, whose exit ends the program.
 	Starter int `json:"starter"`
 }
 
@@ -207,9 +207,9 @@ func Exec(args []string) error {
 	return syscall.Exec(do.Program, args[1:], os.Environ())
 }
 
-// endWith makes the kernel kill this process when its parent exits. Each thread has its own parent
-// death signal, and the program inherits the signal of the thread that executes it. The signal that
-// was set when this process was started may belong to another thread.
+// endWith makes the kernel kill this process when its parent exits. The kernel stores the parent
+// death signal per thread, and the program inherits it from the thread that executes the program.
+// endWith therefore sets the signal for the current thread.
 func endWith(starter int) error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -256,7 +256,7 @@ func readFiles(dir string) (f Files, err error) {
 	return f, err
 }
 
-// readAll reads the files in a directory into a map by file name.
+// readAll adds the content of each file in a directory to the map `into`, keyed by file name.
 func readAll(dir string, into map[string][]byte) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -115,7 +115,7 @@ func cover(dir string) error {
 	return nil
 }
 
-// show makes an entry of a covered directory visible at its old path.
+// show makes an entry of a covered directory, `source`, visible at its old path, `target`.
 func show(source, target string, entry fs.DirEntry) error {
 	var err error
 	switch {

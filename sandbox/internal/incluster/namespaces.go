@@ -83,9 +83,9 @@ func Enter() (int, error) {
 	return exitCode(inside.ProcessState), nil
 }
 
-// ownNamespaces returns the process attributes with which to try to create namespaces: first with
-// the current privileges, then in a user namespace, which grants the privileges and keeps the
-// user's ID.
+// ownNamespaces returns the process attributes with which to try to create namespaces, in this
+// order: with the current privileges, then in a user namespace, which grants the privileges and
+// keeps the user's ID.
 func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{
 		{Cloneflags: own},

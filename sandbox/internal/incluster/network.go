@@ -26,8 +26,8 @@ type Network struct {
 	api net.Listener
 
 	mu sync.Mutex
-	// door is a listener and seed is a socket in the namespace. They are used together to create
-	// sockets for connections to the program. -1 means closed.
+	// door is a listener and seed is a socket in the program's network namespace. Connecting seed
+	// to door creates a socket for a connection to the program. -1 means closed.
 	door, seed int
 }
 
@@ -36,7 +36,7 @@ type Network struct {
 const sockets = 3
 
 // handing is the maximum time for a new process to send its sockets. It is long because the machine
-// may be busy; if the process exits first, the wait ends immediately.
+// may be busy. If the process exits first, the wait ends immediately.
 const handing = 5 * time.Minute
 
 // handedFrom receives the network that a process sends through the other end of a socket pair.
@@ -109,9 +109,9 @@ func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// socket returns a new unconnected socket in the namespace, without a process in the namespace and
-// without the privilege to enter it. An accepted connection belongs to the namespace of its
-// listener, and its socket can be connected again after a disconnect.
+// socket returns a new unconnected socket in the program's network namespace. It needs neither a
+// process in the namespace nor the privilege to enter it: an accepted connection belongs to the
+// namespace of its listener, and can be disconnected and then connected to another address.
 func (n *Network) socket() (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -213,9 +213,9 @@ func SetUpLoopback() error {
 	return nil
 }
 
-// pass adds a socket to a command, through which the new process sends its network. It returns the
-// file descriptor's number in that process, the file to close after the start, and the other end of
-// the socket pair.
+// pass adds one end of a socket pair to a command. The new process sends the sockets of its network
+// through this end. pass returns the end's file descriptor number in that process, the file to
+// close after the start, and the other end.
 func pass(cmd *exec.Cmd) (number string, passed, handed *os.File, _ error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

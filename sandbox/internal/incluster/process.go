@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// passedOn lists the signals that are forwarded to the program.
+// passedOn lists the signals that this process forwards to the program.
 var passedOn = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
@@ -40,7 +40,7 @@ func LookPath(program string) (string, error) {
 // program when the outer process has exited. When the program's Pod is deleted, it terminates the
 // program as a kubelet would.
 func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan struct{}, podDeleted <-chan time.Duration) (int, error) {
-	// Adopt the program's orphaned child processes.
+	// Adopt the program's orphaned child processes, so that endLeftBehind finds and kills them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -90,7 +90,7 @@ func endLeftBehind() {
 		if !found {
 			return
 		}
-		// This process adopts the killed processes' children, and kills them next.
+		// This process adopts the children of the killed processes, and kills them next.
 		time.Sleep(time.Millisecond)
 	}
 }

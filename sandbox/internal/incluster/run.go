@@ -35,10 +35,11 @@ type Options struct {
 	Services []types.NamespacedName
 	// CertDir is the directory in which the program expects its serving certificate.
 	CertDir string
-	// WebhookPort is the port on which the program serves webhooks. If it is 0, the Service's
-	// target port is used, or 9443 if the Service does not exist.
+	// WebhookPort is the port on which the program serves webhooks. If it is 0, the target port of
+	// the webhook's Service is used, or 9443 if that Service does not exist.
 	WebhookPort int32
-	// Environment lists environment variables, as NAME=VALUE, in addition to the container's.
+	// Environment lists environment variables of the program, as NAME=VALUE, in addition to the
+	// variables that the container declares.
 	Environment []string
 }
 
@@ -77,7 +78,7 @@ func Run(ctx context.Context, o Options, starter *os.File) (code int, err error)
 }
 
 // prepare sets up the program's Pod, files and webhooks, and returns the command that runs the
-// program. The channel receives the grace period when the Pod is deleted.
+// program. The returned channel receives the grace period when the Pod is deleted.
 func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, error) {
 	wanted, err := newPod(ctx, r.client, r.Options)
 	if err != nil {

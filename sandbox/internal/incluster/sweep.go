@@ -59,7 +59,8 @@ func Sweep(args []string) error {
 // sweeping is the maximum time for killing all processes.
 const sweeping = 10 * time.Second
 
-// sweep repeatedly kills the processes whose KUBECONFIG is in dir, until none are left.
+// sweep repeatedly kills the processes whose KUBECONFIG is in the directory dir, until none is
+// left.
 func sweep(dir string) error {
 	for limit := time.Now().Add(sweeping); time.Now().Before(limit); {
 		all, err := procfs.AllProcs()

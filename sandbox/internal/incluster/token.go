@@ -24,7 +24,7 @@ const (
 
 // serviceAccountVolume is the directory with a ServiceAccount's files. It uses code of the real
 // kubelet: the token manager, which renews tokens when a fifth of their lifetime is left, and the
-// atomic writer, which replaces all files at the same time.
+// atomic writer, which replaces all files at once.
 type serviceAccountVolume struct {
 	dir      string
 	ca       []byte
@@ -37,7 +37,7 @@ func newServiceAccountVolume(client kubernetes.Interface, pod *corev1.Pod, ca []
 	return &serviceAccountVolume{dir: dir, ca: ca, pod: pod, lifetime: lifetime, tokens: token.NewManager(client)}
 }
 
-// write writes the files if their content has changed.
+// write writes the ServiceAccount's files if their content has changed.
 func (v *serviceAccountVolume) write() error {
 	seconds := int64(v.lifetime.Seconds())
 	granted, err := v.tokens.GetServiceAccountToken(v.pod.Namespace, v.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
@@ -62,7 +62,7 @@ func (v *serviceAccountVolume) write() error {
 	}, nil)
 }
 
-// keep writes the files, and renews the token until the cleanups run.
+// keep writes the ServiceAccount's files, and renews the token until the cleanups run.
 func (v *serviceAccountVolume) keep(ctx context.Context, c *cleanups) error {
 	if err := v.write(); err != nil {
 		return err

@@ -40,7 +40,7 @@ const defaultWebhookPort = 9443
 type webhooks struct {
 	client dynamic.Interface
 	// services holds the Services whose webhooks the program serves, keyed by name. A value is nil
-	// if the Service does not exist.
+	// if the Service does not exist in the API server.
 	services map[types.NamespacedName]*corev1.Service
 	port     int32
 	pod      *corev1.Pod
@@ -111,8 +111,8 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	return served, nil
 }
 
-// trust sets the CA bundle of an object's webhooks that call any of the Services to the CA of the
-// program's serving certificate.
+// trust sets the CA bundle of the webhooks in an object to the CA of the program's serving
+// certificate, if they call a Service whose webhooks the program serves.
 func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResource, name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -135,7 +135,8 @@ func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResour
 	})
 }
 
-// areNamed reports whether any webhook calls any of the Services that the program serves.
+// areNamed reports whether any webhook in the cluster calls a Service whose webhooks the program
+// serves.
 func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	err := eachWithWebhooks(ctx, w.client, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) error {
 		// The webhook may currently be redirected to another program, so look at its original
@@ -153,8 +154,9 @@ func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	return named, err
 }
 
-// redirectTo creates the program's serving certificate. Until the cleanups run, it redirects all
-// existing and new webhooks that call any of the Services to the program's Pod.
+// redirectTo creates the program's serving certificate. Until the cleanups run, it redirects
+// existing and new webhooks to the program's Pod, if they call a Service whose webhooks the program
+// serves.
 func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir string, c *cleanups) error {
 	w.pod = pod
 	var err error
@@ -185,8 +187,9 @@ func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir stri
 	return nil
 }
 
-// writeServingCert creates a certificate for the Services and writes it to files named like the
-// keys of a TLS Secret. It returns the CA certificate for the API server.
+// writeServingCert creates a certificate for the given Services, and writes it to files named like
+// the keys of a TLS Secret. It returns the CA certificate, with which the API server verifies the
+// program.
 func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Service) ([]byte, error) {
 	authority, err := pki.NewAuthority("tidekeeper-sandbox-webhooks")
 	if err != nil {
@@ -241,13 +244,14 @@ func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource
 	if err == nil && (restored || redirected) {
 		_, err = w.client.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{})
 	}
-	// After a conflict, the watch will deliver the current object.
+	// Ignore a conflict: the watch will deliver the current object.
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		warn(fmt.Errorf("%s %s: its webhooks do not reach the program: %w", resource.Resource, changed.GetName(), err))
 	}
 }
 
-// isGone reports whether another run's Pod no longer exists.
+// isGone reports whether the Pod with the given NAMESPACE/NAME no longer exists. Webhooks may have
+// been redirected to the Pod in an earlier run.
 func (w *webhooks) isGone(ctx context.Context, pod string) bool {
 	namespace, name, _ := strings.Cut(pod, "/")
 	_, err := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

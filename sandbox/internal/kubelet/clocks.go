@@ -27,7 +27,7 @@ func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
 // since returns the time since which a pod has been waiting for its next step. The parameter "turn"
 // is the name of the step, followed by the container's index if the step is repeated for several
-// containers. It also reports whether this is the first call for the turn.
+// containers. `first` is set if this is the first call with this turn.
 func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Time, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,8 @@ func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Ti
 	return now, true
 }
 
-// forget removes a pod from the records, and returns the last turn for which the pod was waiting.
+// forget removes a pod from the records, and returns the last turn (the name of a step) for which
+// the pod was waiting.
 func (c *clocks) forget(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,7 @@ func DefaultDelays() Delays {
 	}
 }
 
-// AddFlags registers a flag for each delay. The current values of d are the defaults.
+// AddFlags registers a flag for each delay, with the current value in d as the default.
 func (d *Delays) AddFlags(flags *pflag.FlagSet) {
 	for _, f := range d.fields() {
 		flags.DurationVar(f.value, "pod-"+f.name, *f.value, f.usage)

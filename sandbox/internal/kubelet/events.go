@@ -31,7 +31,7 @@ const (
 	reasonKilling = "Killing"
 )
 
-// Reasons for which a container waits after an error, as in its waiting state.
+// Reasons in the waiting state of a container after an error.
 const (
 	crashLoopBackOff = "CrashLoopBackOff"
 	configError      = "CreateContainerConfigError"
@@ -132,8 +132,9 @@ func (j *journal) kill(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonKilling, "Stopping container %s", c.Name)
 }
 
-// container is a main container, init container or sidecar of a pod. fieldPath is its path in the
-// pod; sidecar is set for an init container that keeps running.
+// container is a main container, init container or sidecar of a pod. fieldPath is the container's
+// path in the pod, such as spec.containers{app}. sidecar is set for an init container that keeps
+// running.
 type container struct {
 	corev1.Container
 	fieldPath string

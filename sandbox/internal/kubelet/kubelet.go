@@ -144,7 +144,8 @@ func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		after, err := sync(ctx, key)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			// After a conflict, the watch will deliver the current object.
+			// Do not log a conflict: the next attempt will use the current object, which the watch
+			// delivers.
 			if !apierrors.IsConflict(err) {
 				klog.ErrorS(err, "Trying again", "object", key)
 			}
@@ -166,7 +167,7 @@ func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
 	}
 	k.leases.keep(n)
 	k.nodeQueue.Add(n.Name)
-	// Sync all pods of a node that is new, or that has become silent or ceased to be silent.
+	// Sync all pods of a new node, and of a node that has become silent or is no longer silent.
 	if old != nil && silent(old) == silent(n) {
 		return
 	}
@@ -202,8 +203,7 @@ func isReal(n *corev1.Node) bool {
 	return marked
 }
 
-// silent reports whether a node's kubelet does nothing because NotReadyAnnotation is set on the
-// node.
+// silent reports whether the annotation NotReadyAnnotation on a node makes its kubelet do nothing.
 func silent(n *corev1.Node) bool {
 	_, told := n.Annotations[node.NotReadyAnnotation]
 	return told

@@ -23,9 +23,9 @@ const (
 	// node dead after 50 s, which leaves time for at least two attempts. A real kubelet renews its
 	// lease every 10 s; for 1,000 nodes, this would mean 100 writes per second on a small machine.
 	renewEvery = 20 * time.Second
-	// pace is the interval at which the leases to renew are collected.
+	// pace is the interval at which due leases are selected for renewal.
 	pace = 100 * time.Millisecond
-	// tryAgain is the delay before a failed renewal is retried.
+	// tryAgain is the delay after which a failed renewal of a lease is retried.
 	tryAgain = 5 * time.Second
 	// requestTimeout is the timeout of a request, the same as a kubelet's. It leaves time for
 	// another attempt before the node is considered dead.
@@ -73,8 +73,8 @@ func (l *leases) forget(node string) {
 	delete(l.leases, node)
 }
 
-// run renews all leases in time. The number of renewals per interval is limited, so that the leases
-// of nodes that were added together do not always become due at the same time.
+// run renews all leases before they expire. It limits the number of renewals per interval, so that
+// the leases of nodes that were added together do not always become due at the same time.
 func (l *leases) run(ctx context.Context) {
 	work := make(chan *lease)
 	var workers sync.WaitGroup
@@ -109,8 +109,8 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// due returns the leases to renew now, longest waiting first, and marks them as busy. It limits
-// their number to twice the average number per interval.
+// due returns the leases to renew now, longest waiting first, and marks them as busy. It returns at
+// most twice as many leases as become due in an average interval.
 func (l *leases) due(now time.Time) []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,8 +139,8 @@ func (l *leases) renewed(entry *lease, now time.Time, err error) {
 	}
 }
 
-// renew writes a node's lease without reading it first. Only if the lease already exists or has
-// changed does it read the lease and try again.
+// renew writes a node's lease without reading it first. If the lease already exists or another
+// client has changed it, renew reads the lease and tries again.
 func (l *leases) renew(ctx context.Context, entry *lease) error {
 	now := metav1.NewMicroTime(time.Now())
 	written, err := l.write(ctx, entry, now)

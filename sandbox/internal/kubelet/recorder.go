@@ -31,8 +31,8 @@ func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	if r == nil || len(events) == 0 {
 		return
 	}
-	// Create a client-go recorder each time, which is cheap. A separate recorder for each of
-	// thousands of nodes would take up memory permanently.
+	// Create a client-go recorder for each call, which is cheap. Keeping a recorder for each of
+	// thousands of nodes would take up memory.
 	of := r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
 	for _, e := range events {
 		ref, err := reference.GetPartialReference(scheme.Scheme, pod, e.fieldPath)

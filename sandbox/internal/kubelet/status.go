@@ -96,7 +96,7 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 			r.finish(corev1.PodSucceeded, 0)
 		} else {
-			// A Job's pod fails if it is deleted, because it has not completed its work.
+			// A Job's pod that is deleted has failed, because it has not completed its work.
 			r.finish(corev1.PodFailed, 143)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is a step in a pod's life, such as the start of its containers.
+// step is the name of a step in a pod's life, such as the start of its containers.
 type step string
 
 // Steps in a pod's life. Each comment describes the event in a real pod's life that the step
@@ -162,7 +162,7 @@ func current(pod *corev1.Pod) int {
 	return -1
 }
 
-// done reports whether an init container has completed.
+// done reports whether an init container has completed successfully.
 func done(c corev1.ContainerStatus) bool {
 	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// method returns the HTTP method for a verb, as far as the reason of an error depends on the
-// method: a conflict has the reason AlreadyExists for a POST, and the reason Conflict for other
-// methods.
+// method returns the HTTP method that determines the reason of a conflict error: POST for the verb
+// create, with the reason AlreadyExists. Other verbs are returned unchanged, because the reason is
+// Conflict for any other method.
 func method(verb string) string {
 	if verb == "create" {
 		return http.MethodPost
@@ -39,8 +39,8 @@ func statusOf(r fault.Request, f fault.Fault) metav1.Status {
 	return status
 }
 
-// answer writes an error Status as JSON, regardless of the client's Accept header. An API server
-// does the same for errors before content negotiation.
+// answer writes an error Status as JSON, regardless of the client's Accept header. API servers also
+// write JSON if an error occurs before content negotiation.
 func answer(w http.ResponseWriter, status metav1.Status) {
 	body, err := json.Marshal(status)
 	if err != nil {
@@ -63,8 +63,9 @@ func expired() metav1.Status {
 	return status
 }
 
-// noStreamingLists returns the Status with which an API server without support for streaming lists
-// rejects a streaming list. Clients then fall back to a list.
+// noStreamingLists returns the Status that rejects a streaming list (a watch that begins with a
+// list), as API servers without support for streaming lists do. Clients then send an ordinary list
+// request.
 func noStreamingLists(r fault.Request) metav1.Status {
 	return statusOf(r, fault.Fault{Code: http.StatusUnprocessableEntity,
 		Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"})

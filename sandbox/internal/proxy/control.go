@@ -40,7 +40,7 @@ type controlAPI struct {
 	rules   *fault.RuleSet
 	catalog *catalog
 	streams *streams
-	// crashes is set if the proxy can crash its client.
+	// crashes is set if the proxy can crash and restart its client.
 	crashes bool
 }
 
@@ -73,8 +73,8 @@ func (c *controlAPI) handler() http.Handler {
 	return mux
 }
 
-// possible returns an error for rules with the Crash fault, unless `crashes` is set because the
-// proxy can restart its client.
+// possible returns an error if any of the rules has the Crash fault, unless `crashes` is set: only
+// a proxy that has started its client can crash and restart it.
 func possible(rules []fault.Rule, crashes bool) error {
 	for _, rule := range rules {
 		if rule.Fault.Kind == fault.Crash && !crashes {
@@ -193,7 +193,7 @@ func (c *controlAPI) cut(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// freezeRule is the name of the rule added by POST /freeze.
+// freezeRule is the name of the rule that POST /freeze adds to hold back watch events.
 const freezeRule = "freeze"
 
 func (c *controlAPI) freeze(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +202,8 @@ func (c *controlAPI) freeze(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// match decodes the selection of watches in a request body. An empty body selects all watches.
+// match decodes the selection of watches in a request body. An empty body selects all watches. If
+// the body is invalid, match responds with an error and returns false.
 func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (fault.Match, bool) {
 	text, ok := body(w, r)
 	if !ok || len(text) == 0 {

@@ -24,7 +24,7 @@ type frame struct {
 	event fault.Event
 	// object is the event's encoded object.
 	object []byte
-	// initialEnd is set for the bookmark at the end of the initial list.
+	// initialEnd is set for the bookmark event that ends the initial list of a streaming list.
 	initialEnd bool
 }
 
@@ -102,7 +102,8 @@ var protobufEncoding = encoding{
 type splitter struct {
 	encoding *encoding
 	frames   io.ReadCloser
-	// initial is set while the stream sends the initial list of a streaming list.
+	// initial is set for a streaming list (a watch that begins with a list) until the initial list
+	// has ended.
 	initial bool
 }
 

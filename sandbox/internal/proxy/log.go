@@ -15,12 +15,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Entry is a line of the log. It describes a completed request, or a fault injected into an event
-// of a watch that is still open.
+// Entry is a line of the proxy's log. It describes a completed request, or a fault injected into an
+// event of a watch that is still open.
 type Entry struct {
 	// Time is the arrival time of the request or event.
 	Time time.Time `json:"time"`
-	// ID is the number of the request. Entries for events repeat the ID of their watch.
+	// ID is the number of the request. The entry of a watch event has the ID of the watch request.
 	ID   int64  `json:"id"`
 	Verb string `json:"verb"`
 	// Resource has the form deployments.apps/status. For a non-resource request, Path is set
@@ -41,8 +41,8 @@ type Entry struct {
 	Upstream int `json:"upstream,omitempty"`
 	// Events counts the events forwarded by a watch.
 	Events int64 `json:"events,omitempty"`
-	// Older is set if a Stale rule with Cached answered a list with objects that differ from the
-	// current list.
+	// Older is set if a list request was answered by a Stale rule with the field Cached, and the
+	// old list differs from the current list.
 	Older bool       `json:"older,omitempty"`
 	Fault fault.Kind `json:"fault,omitempty"`
 	Rule  string     `json:"rule,omitempty"`

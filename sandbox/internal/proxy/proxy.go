@@ -99,8 +99,8 @@ func (x *exchange) failed(err error) {
 	x.change(func(e *Entry) { e.Error = err.Error() })
 }
 
-// ServeHTTP forwards a client's request, injects the fault that is due, and logs the request when
-// it ends.
+// ServeHTTP forwards a client's request, injects the fault of a matching rule, and logs the request
+// when it ends.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	described, body, err := describe(r)
@@ -143,7 +143,8 @@ func (p *Proxy) Control() http.Handler {
 	return (&controlAPI{rules: p.rules, catalog: p.catalog, streams: p.streams, crashes: p.crash != nil}).handler()
 }
 
-// inject answers a request according to a rule's fault.
+// inject handles a request as the fault of a rule specifies: it answers the request, or aborts the
+// connection.
 func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	switch action.Fault.Kind {
 	case fault.Error:

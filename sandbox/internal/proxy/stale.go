@@ -64,8 +64,8 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	query := r.URL.Query()
 	query.Set("fieldSelector", "metadata.name="+x.request.Name)
 	asked := asOf(r, path.Dir(r.URL.Path), query, version)
-	// The partial metadata of an object has another media type than that of a list, so replace the
-	// media type in the request.
+	// PartialObjectMetadata is the media type for a single object. Replace it with
+	// PartialObjectMetadataList, the media type for a list.
 	for i, accept := range asked.Header["Accept"] {
 		asked.Header["Accept"][i] = metadataOnly.ReplaceAllString(accept, "${1}List$2")
 	}

@@ -56,7 +56,7 @@ func (s *stream) Close() error {
 	return s.upstream.Close()
 }
 
-// cut aborts the stream. `rule` is the name of the responsible rule, or "" if the control API was
+// cut aborts the stream of a watch. `rule` is the name of the responsible rule, or "" if no rule is
 // responsible.
 func (s *stream) cut(rule string) {
 	s.exchange.blame(fault.CutWatch, rule)
@@ -127,7 +127,8 @@ func (s *stream) pass(f frame, encoding *encoding) bool {
 		return pause(s.done, action) && s.write(f.bytes)
 	case fault.ExpireWatch:
 		if encoding == nil {
-			// An ERROR event cannot be encoded if the stream's encoding is unknown.
+			// An ERROR event cannot be encoded if the stream's encoding is unknown, so abort the
+			// stream.
 			s.cut(action.Rule)
 			return false
 		}

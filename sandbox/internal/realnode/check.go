@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs lists the programs that a node runs.
+// programs lists the programs that a real node runs.
 var programs = []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "ptp", "host-local", "pause"}
 
-// capabilities lists the Linux capabilities that a node needs.
+// capabilities lists the Linux capabilities that a real node needs.
 var capabilities = []struct {
 	bit  int
 	name string
@@ -24,8 +24,8 @@ var capabilities = []struct {
 	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_MKNOD, "CAP_MKNOD"}, {unix.CAP_SYS_CHROOT, "CAP_SYS_CHROOT"},
 }
 
-// covered lists the directories that a node replaces with its own. The data directory must not be
-// below any of them.
+// covered lists the directories that a real node replaces with its own. The sandbox's data
+// directory must not be below any of them.
 var covered = []string{"/run", "/var/run", "/proc", "/sys", "/dev"}
 
 // Programs returns the directory of the programs that a node runs: the directory "node" next to

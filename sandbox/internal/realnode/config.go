@@ -15,8 +15,8 @@ import (
 const (
 	containerdState  = "/run/containerd"
 	containerdSocket = "/run/containerd/containerd.sock"
-	// runtimesState is the directory in which each runtime has a directory for the state of its
-	// containers.
+	// runtimesState is the directory that contains a directory for each container runtime, with the
+	// state of the runtime's containers.
 	runtimesState = "/run/runtimes"
 )
 

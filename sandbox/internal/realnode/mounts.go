@@ -25,7 +25,8 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// fixed lists the hard-coded directories to which a node's programs write.
+// fixed lists the directories to which the programs of a real node write, and whose paths are
+// hard-coded in the programs.
 var fixed = []string{"/run", "/var/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers"}
 
 // mount replaces the host directories to which the node would write with the node's own
@@ -52,8 +53,8 @@ func (s Spec) mount() error {
 	return s.pretendKernelSettings()
 }
 
-// pretendKernelSettings mounts files over kernel settings, so that the kubelet reads the values
-// that it requires and does not change the machine's.
+// pretendKernelSettings mounts files over kernel settings. The kubelet then reads the values that
+// it requires, and does not change the machine's settings.
 func (s Spec) pretendKernelSettings() error {
 	for name, value := range kernelSettings {
 		setting := filepath.Join("/proc/sys", name)

@@ -39,8 +39,8 @@ func setUpLoopback(addresses ...netip.Addr) error {
 	return nil
 }
 
-// addAddress adds an address to the loopback interface, with a label such as lo:1. The file
-// descriptor is an open socket.
+// addAddress adds an address to the loopback interface, with a label such as lo:1. The parameter fd
+// is the file descriptor of an open socket.
 func addAddress(fd int, label string, address netip.Addr) error {
 	for _, step := range []struct {
 		ioctl uint

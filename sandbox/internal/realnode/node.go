@@ -80,7 +80,7 @@ func Run(file string) error {
 	return nil
 }
 
-// prepare creates the directories, files and cgroups that the programs need.
+// prepare creates the directories, files and cgroups that the programs of the node need.
 func (n *running) prepare() error {
 	if err := os.RemoveAll(n.file("state")); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (n *running) prepare() error {
 			return err
 		}
 	}
-	// A node that was killed leaves its cgroup behind.
+	// A run of the node that was killed leaves its cgroup behind.
 	if err := RemoveCgroup(n.Cgroup); err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func command(log *os.File, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// logged runs a program and appends its output to the given log file.
+// logged runs a program until it exits, and appends its output to the given log file.
 func (n *running) logged(file, program string, args ...string) error {
 	log, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -231,7 +231,7 @@ func (n *running) waitContainerd(ctx context.Context) error {
 	}
 }
 
-// loadAll imports all archives in the image directory.
+// loadAll imports all archives in the image directory into containerd.
 func (n *running) loadAll() error {
 	archives, err := filepath.Glob(filepath.Join(n.Images, "*.tar"))
 	if err != nil {
@@ -245,7 +245,7 @@ func (n *running) loadAll() error {
 	return nil
 }
 
-// load imports the images of an archive.
+// load imports the images of an archive into containerd.
 func (n *running) load(archive string) error {
 	log := filepath.Join(n.Logs, n.Name+"-images.log")
 	err := n.logged(log, n.program("ctr"), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "--no-unpack", archive)

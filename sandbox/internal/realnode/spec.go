@@ -19,16 +19,16 @@ const Most = 100
 // between two handlers.
 var Runtimes = []string{"runc", "runc-2"}
 
-// Spec holds the names, addresses and paths of a real node. The node's process reads it from a
+// Spec holds the names, addresses and paths of a real node. The process of the node reads it from a
 // file.
 type Spec struct {
 	// Name is the name of the node.
 	Name string `json:"name"`
 	// Number is the number of the node in its sandbox, starting at 1.
 	Number int `json:"number"`
-	// Dir is the directory of the node's files.
+	// Dir is the directory of the node's own files.
 	Dir string `json:"dir"`
-	// Programs is the directory with the kubelet and the other programs.
+	// Programs is the directory with the programs that the node runs, such as the kubelet.
 	Programs string `json:"programs"`
 	// Images is the directory with the image archives that the node imports when it starts.
 	Images string `json:"images"`

@@ -25,7 +25,8 @@ const leaf = "tidekeeper-sandbox-others"
 // enables for them.
 type unified struct {
 	root string
-	// write writes to a cgroup file; mkdir creates a cgroup. Tests replace both functions.
+	// write writes a text to a file of a cgroup; mkdir creates a cgroup. Tests replace both
+	// functions.
 	write func(file, text string) error
 	mkdir func(dir string) error
 }
@@ -42,7 +43,8 @@ func unifiedTree(list []hierarchy) *unified {
 	}
 }
 
-// controllers returns the words in a file of a cgroup, such as the names of controllers.
+// controllers returns the words in a file of a cgroup, such as the names of controllers in
+// cgroup.controllers.
 func (u *unified) controllers(cgroup, file string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(cgroup, file))
 	return strings.Fields(string(text)), err
@@ -69,9 +71,9 @@ func (u *unified) turnOn(cgroup string) error {
 	return nil
 }
 
-// delegate enables the controllers that a kubelet needs below the root. In a container, this root
-// is not the root of the machine's cgroup tree, and its processes must first be moved to a child
-// cgroup.
+// delegate enables the controllers that a kubelet needs in the cgroups below the mounted root. In a
+// container, this root is not the root of the machine's cgroup tree, and its processes must first
+// be moved to a child cgroup.
 func (u *unified) delegate() error {
 	err := u.turnOn(u.root)
 	if !errors.Is(err, unix.EBUSY) {
@@ -81,7 +83,8 @@ func (u *unified) delegate() error {
 	if err := u.mkdir(to); err != nil {
 		return err
 	}
-	// Repeat, because processes in the root may start new processes while they are moved.
+	// Repeat this, because processes in the root cgroup may start new processes while they are
+	// moved.
 	for range 10 {
 		pids, err := u.controllers(u.root, "cgroup.procs")
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Played is the record of a completed case.
+// Played is the record of a completed case: a fault that explore injected, or edits that fuzz made.
 type Played struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -43,7 +43,7 @@ const NotReached = "not reached"
 type Book[F Finding] struct {
 	*Result[F]
 
-	// Again lists findings from earlier versions of the inputs. Their cases come first.
+	// Again lists findings from earlier versions of the inputs. Their cases are run first.
 	Again []F
 
 	dir   string
@@ -102,8 +102,9 @@ func (b *Book[F]) Elapsed() time.Duration { return time.Since(b.began) }
 func (b *Book[F]) Close() { _ = b.file.Close() }
 
 // Progress prints the outcome of a case, the number of remaining cases, and an estimate of the
-// remaining time, limited by the deadline of `over`. `f` is the case's finding, if any. `wanted` is
-// set for the most informative outcome, which is printed as "ok".
+// remaining time, limited by the deadline of `over`. `f` is the finding of the case, if any.
+// `wanted` is set if the case took effect as intended, so that "ok" is printed in place of its
+// outcome.
 func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, f F, wanted bool, left int) {
 	came := "ok"
 	switch {

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Finding is a problem revealed by a case. Implementations embed Evidence.
+// Finding is a problem revealed by a case: a fault that explore injects, or edits that fuzz makes.
+// Implementations embed Evidence.
 type Finding interface {
 	// Case is the ID of the case that revealed the problem.
 	Case() string
@@ -89,7 +90,7 @@ func NewEvidence(command []string, timeline []Moment, output []string) Evidence 
 // Moment is a timeline entry: an event of the run, with its time in seconds.
 type Moment struct {
 	Seconds float64 `json:"seconds"`
-	// Lane is the actor: Kit, Operator or Cluster.
+	// Lane names the actor that caused the event: Kit, Operator or Cluster.
 	Lane string `json:"lane"`
 	Text string `json:"text"`
 }
@@ -101,7 +102,7 @@ const (
 	Cluster  = "cluster"
 )
 
-// Prefixes of Moment.Text for important events, see Matters.
+// Prefixes of Moment.Text that mark an important event (see Moment.Matters).
 const (
 	Broken = "BROKEN: "
 	Fault  = "FAULT: "
@@ -116,9 +117,9 @@ func (m Moment) Matters() bool {
 	return strings.HasPrefix(m.Text, Broken) || strings.HasPrefix(m.Text, Fault) || strings.HasPrefix(m.Text, Edit)
 }
 
-// nearest shortens a timeline to the entries around the first violation. Without a violation, it
-// returns the entries around the first fault and, as `last`, the final entries. With neither, it
-// returns only the final entries.
+// nearest shortens a timeline to `most` entries. With a violation, it returns the entries around
+// the first violation. With a fault but no violation, `moments` holds the entries around the first
+// fault, and `last` holds the final entries. In all other cases, it returns the final entries.
 func nearest(all []Moment, most int) (moments, last []Moment) {
 	first := func(what string) int {
 		return slices.IndexFunc(all, func(m Moment) bool { return strings.HasPrefix(m.Text, what) })

@@ -92,8 +92,8 @@ func (all parts) left(played map[string]bool) int {
 	return len(left)
 }
 
-// missing returns the parts without a directory, in the notation of --shard, such as 2/4. If any
-// directory holds all cases, no part is missing.
+// missing returns the parts of a run divided by --shard for which there is no directory, in the
+// notation of --shard, such as 2/4. If any directory holds all cases, no part is missing.
 func (all parts) missing() []string {
 	var missing []string
 	there, most := map[int]bool{}, 0

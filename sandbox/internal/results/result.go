@@ -17,7 +17,8 @@ type Result[F Finding] struct {
 	Played   []Played
 	Findings []F
 	// Planned is the number of planned cases, and Left is the number of planned cases without a
-	// record. Missing lists the parts without results, such as 2/4.
+	// record. Missing lists the parts of a run divided by --shard that have no results, such as
+	// 2/4.
 	Planned, Left int
 	Missing       []string
 	Took          time.Duration
@@ -99,7 +100,7 @@ func (r *Result[F]) done() int {
 }
 
 // Judged returns an error if the result proves little: no case was completed, too many cases could
-// not be judged, no fault or edit took effect, or a part is missing.
+// not be judged, no fault or edit took effect, or a part of a run divided by --shard is missing.
 func (r *Result[F]) Judged() error {
 	switch failed := r.Failed(); {
 	case len(r.Played) == 0:
@@ -127,7 +128,8 @@ func (r *Result[F]) whyNot() string {
 	return ""
 }
 
-// Doubt returns warnings if most cases could not be judged, or if parts are missing.
+// Doubt returns warnings if most cases could not be judged, or if parts of a run divided by --shard
+// are missing.
 func (r *Result[F]) Doubt() []string {
 	var lines []string
 	if 2*r.Failed() > len(r.Played) {

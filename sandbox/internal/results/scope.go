@@ -19,8 +19,8 @@ type Scope struct {
 	// no objects.
 	Judged []Judged `json:"judged"`
 	Others int      `json:"others"`
-	// NotCompared lists the excluded objects and fields. Never lists the kinds of objects that are
-	// never compared.
+	// NotCompared lists the excluded objects and fields. Never holds the kinds of objects that no
+	// run compares.
 	NotCompared []NotCompared `json:"notCompared,omitempty"`
 	Never       []string      `json:"never,omitempty"`
 	// Masked lists fields of compared objects that were ignored.
@@ -44,11 +44,11 @@ type NotCompared struct {
 	What    string `json:"what"`
 	Why     string `json:"why"`
 	Objects int    `json:"objects"`
-	// Fields is 0 if entire objects were excluded.
+	// Fields is the number of excluded fields, or 0 if entire objects were excluded.
 	Fields int `json:"fields,omitempty"`
 }
 
-// merge returns the union of two parts' scopes.
+// merge returns the union of the scopes of two parts of a run. Either scope may be nil.
 func (s *Scope) merge(other *Scope) *Scope {
 	switch {
 	case s == nil:

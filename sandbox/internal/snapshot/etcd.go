@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Limits of a transaction. By default, etcd allows 128 operations, and 1.5 MiB including overhead.
-// An object larger than mostBytes is written in its own transaction.
+// Limits of an etcd transaction. By default, etcd allows 128 operations, and 1.5 MiB including
+// overhead. An object larger than mostBytes is written in its own transaction.
 const (
 	mostWrites = 128
 	mostBytes  = 1 << 20
@@ -154,7 +154,7 @@ func beats(key string) bool {
 }
 
 // write describes the write that an etcd event reports, such as "the deletion of pods/a/b". It
-// returns "" if the write is a heartbeat.
+// returns "" for an object that is written even in a quiet cluster, such as a Lease.
 func write(event *clientv3.Event) string {
 	key := string(event.Kv.Key)
 	if beats(key) {

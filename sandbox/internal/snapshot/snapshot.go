@@ -38,7 +38,8 @@ type Snapshot struct {
 // Change is a single write to etcd that restores an object.
 type Change struct {
 	Key string
-	// Value is nil if the object is not in the snapshot and must be deleted.
+	// Value is the object's bytes in the snapshot, or nil if the object is not in the snapshot and
+	// must be deleted.
 	Value []byte
 }
 
@@ -69,8 +70,9 @@ const (
 	nodes       = prefix + "minions/"
 )
 
-// Has reports whether this snapshot contains all objects of the other snapshot unchanged, apart
-// from heartbeats and changes to nodes.
+// Has reports whether this snapshot contains all objects of the other snapshot unchanged. It
+// ignores changes to nodes, and all objects that are written even in a quiet cluster, such as
+// Leases.
 func (s *Snapshot) Has(other *Snapshot) bool {
 	for key, value := range other.Objects {
 		if now, is := s.Objects[key]; !beats(key) && (!is || !strings.HasPrefix(key, nodes) && !bytes.Equal(now, value)) {

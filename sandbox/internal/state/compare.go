@@ -17,7 +17,7 @@ type Difference struct {
 	// Path is the path of a field or list item, or empty if the difference concerns the entire
 	// object.
 	Path string
-	// Number is set if the number of objects under the key differs.
+	// Number is set if the number of objects with the key differs.
 	Number    bool
 	Want, Got string
 	// Text describes the difference. It is empty if the difference is that the field at Path has
@@ -60,7 +60,7 @@ type Rules struct {
 	Ignore func(object, path string) bool
 	// Same reports whether two unequal values count as equal.
 	Same func(object, path, want, got string) bool
-	// MayBeMore reports whether there may be more objects under a key than expected.
+	// MayBeMore reports whether more objects with a key may exist than expected.
 	MayBeMore func(object string) bool
 }
 
@@ -86,7 +86,7 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 		mayBeMore := len(g) > len(w) && rules.MayBeMore != nil && rules.MayBeMore(key)
 		switch {
 		case mayBeMore || masked.number && len(w)*len(g) > 0:
-			// The objects under this key may differ in number; only their fields are compared
+			// The number of objects with this key may differ. Only their fields are compared,
 			// below.
 		case len(w) == 0 && len(g) == 1:
 			all = append(all, Difference{Object: key, Text: "it is there, and should not be"})
@@ -104,7 +104,8 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	return all
 }
 
-// leave returns copies of a group of objects without the fields whose paths `out` accepts.
+// leave returns copies of a group of objects, without the fields for whose paths `out` returns
+// true.
 func leave(group []Fields, out func(path string) bool) []Fields {
 	left := make([]Fields, 0, len(group))
 	for _, f := range group {
@@ -166,8 +167,9 @@ func pathsOf(group []Fields) map[string]bool {
 	return paths
 }
 
-// onlyIn returns the list item that contains the field at path, if the item has several fields and
-// occurs in `one`, but not in `other`. Both are sets of paths. It returns "" otherwise.
+// onlyIn returns the path of the list item that contains the field at the given path, if the item
+// has several fields and occurs only in the first of the two sets of paths. Otherwise, it returns
+// "".
 func onlyIn(one, other map[string]bool, path string) string {
 	for i, c := range path {
 		if c != ']' {

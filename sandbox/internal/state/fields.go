@@ -51,8 +51,9 @@ func ResourceOf(key string) string {
 	return resource
 }
 
-// Flatten returns the leaf fields of an object, except for the fields at or below a path that
-// `skip` accepts. In the paths passed to `skip`, the name of each list item is replaced with [].
+// Flatten returns the leaf fields of an object, except for the fields at or below a path for which
+// `skip` returns true. In the paths passed to `skip`, the name of each list item is replaced with
+// [].
 func Flatten(object map[string]any, skip func(path string) bool) Fields {
 	f := Fields{}
 	f.add("", object, skip)

@@ -23,7 +23,7 @@ type Masked struct {
 	Number bool   `json:"number,omitempty"`
 	// Seen lists some of the values that the field has had in different runs.
 	Seen []string `json:"seen,omitempty"`
-	// Why explains why the field is not compared.
+	// Why is the reason for which comparisons ignore the object, field or number.
 	Why string `json:"why"`
 }
 
@@ -179,12 +179,12 @@ func Within(masked, path string) bool {
 
 var numbered = regexp.MustCompile(`#\d+\]`)
 
-// exact removes the numbers of list items from a path. A list item has a number if it has no key
-// field, or the same key as an earlier item.
+// exact removes the numbers of list items from a path. The path of a list item contains a number if
+// the item has no key field, or the same key as an earlier item.
 func exact(path string) string { return numbered.ReplaceAllString(path, "]") }
 
-// anyItem replaces the name of a list item in a path with [], if the item is in the list at the
-// path `list`.
+// anyItem replaces the name of a list item in a path with []. It only replaces an item of the list
+// at the path `list`.
 func anyItem(path, list string) string {
 	rest, is := strings.CutPrefix(path, list+"[")
 	if !is {
@@ -194,8 +194,9 @@ func anyItem(path, list string) string {
 	return list + "[]" + rest
 }
 
-// namedOtherwise returns the paths of lists, by the key of their object, in which both states have
-// items that the other state lacks. The items of such lists get new names in each run.
+// namedOtherwise returns the lists whose items get new names in each run: each of the two states
+// has items that the other state lacks. The result maps the key of an object to the paths of such
+// lists.
 func namedOtherwise(differences []Difference) map[string][]string {
 	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, object, list string) {

@@ -17,8 +17,8 @@ type pair struct{ want, got Fields }
 // mostCompared is the maximum number of comparisons that are made to match unequal objects.
 const mostCompared = 2500
 
-// match pairs expected with actual objects: equal objects first, then the most similar objects.
-// Surplus objects of the larger group remain without a pair.
+// match pairs expected objects with actual objects: first equal objects, then the most similar
+// objects. Surplus objects of the larger group are not paired.
 func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	pairs, w, g := matchEqual(want, got)
 	if len(w)*len(g) == 0 {

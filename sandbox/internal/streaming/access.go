@@ -21,7 +21,7 @@ import (
 // already authorized their requests.
 const AskHeader = "Sandbox-Ask-For-Rights"
 
-// tunnelKey is the context key of the tunnel that a request came through.
+// tunnelKey is the context key under which the tunnel of a request is stored.
 type tunnelKey struct{}
 
 // withTunnel stores a connection's tunnel in the context of its requests.

@@ -39,7 +39,7 @@ var (
 // meters holds the meters of all nodes whose metrics have been read.
 type meters struct {
 	mu sync.Mutex
-	// byNode maps node names to meters. names maps the addresses of nodes to node names.
+	// byNode maps node names to meters. names maps node addresses to node names.
 	byNode map[string]*meter
 	names  map[string]string
 }

@@ -96,7 +96,7 @@ type tunnel struct {
 // Read reads from the tunnel, beginning with the bytes that are already buffered.
 func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
 
-// queue is a net.Listener that returns tunnels that have already been established.
+// queue is a net.Listener for tunnels that have already been established.
 type queue struct {
 	connections chan net.Conn
 	closed      <-chan struct{}
@@ -111,7 +111,7 @@ func (q *queue) push(c net.Conn) {
 	}
 }
 
-// Accept returns the next connection.
+// Accept returns the next tunnel.
 func (q *queue) Accept() (net.Conn, error) {
 	select {
 	case c := <-q.connections:

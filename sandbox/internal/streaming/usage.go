@@ -119,7 +119,7 @@ type containerKey struct {
 
 type counter struct {
 	usage containerUsage
-	// seconds is the CPU time since the container started.
+	// seconds is the CPU time that the container has used since its start.
 	seconds float64
 }
 

@@ -96,8 +96,8 @@ type Supervisor struct {
 	// OnExit is called when a process has crashed.
 	OnExit func(Exit)
 
-	// launching is held while a process is started, so that no process is started twice or after
-	// Stop.
+	// launching is held while a process is started, so that no process is started twice or after a
+	// call of Stop.
 	launching sync.Mutex
 	stopped   bool
 
@@ -236,7 +236,7 @@ func (s *Supervisor) Resume(name string) error {
 	return err
 }
 
-// signal sends a signal to a process that is in any of the wanted states, and sets the process's
+// signal sends a signal to a process if the process is in one of the states `wanted`, and sets its
 // state to `next`. The returned channel is closed when the process has exited.
 func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted ...State) (<-chan struct{}, error) {
 	s.mu.Lock()

@@ -24,10 +24,9 @@ type sharedPod struct {
 	infeasible bool
 }
 
-// The cache of profiles is limited to minKnown profiles plus another profile for every podsPerKnown
-// pods, since a workload usually has many pods. If the cache exceeds the limit, most of its
-// profiles belong to containers that no pod uses any more, and the cache is emptied.
-// containers.
+// The cache knownProfiles is limited to minKnown profiles plus another profile for every
+// podsPerKnown pods, since a workload usually has many pods. If it exceeds the limit, most of its
+// profiles belong to containers that no pod uses any more, and it is emptied.
 const (
 	minKnown     = 1024
 	podsPerKnown = 4

@@ -48,7 +48,7 @@ type Load struct {
 	pods map[*Profile]int
 	// totals lists the sums over several nodes to which this load contributes.
 	totals []*resources.Sums
-	// inUse is true between Nodes.Of and Nodes.Drop.
+	// inUse is true between the calls of Nodes.Of and Nodes.Drop for this node.
 	inUse bool
 }
 

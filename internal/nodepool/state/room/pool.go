@@ -72,7 +72,8 @@ func (p *Pool) Update(n *Node, before Amounts) {
 		p.sum(before, was, -1)
 		p.sum(n.Amounts, now, +1)
 	} else {
-		// This is the usual case: only the node's pods have changed.
+		// Only the node's pods have changed, which is the usual case. It affects only the free
+		// amounts.
 		for i, a := range n.left {
 			if a != before.left[i] {
 				p.free.SubtractN(before.left[i], 1)

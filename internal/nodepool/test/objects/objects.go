@@ -92,18 +92,20 @@ func (m *NodeBuilder) Closed(pool, key string, since time.Time) *NodeBuilder {
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.Text(closed))
 }
 
-// LabelOf adds a label, and records in the ownership annotation that the pool has set it.
+// LabelOf adds a label to the node, and records in the ownership annotation that the pool has set
+// it.
 func (m *NodeBuilder) LabelOf(pool, key, value string) *NodeBuilder {
 	return m.Label(key, value).Owned(pool, setting.LabelKey(key), value)
 }
 
-// AnnotationOf adds an annotation, and records in the ownership annotation that the pool has set
-// it.
+// AnnotationOf adds an annotation to the node, and records in the ownership annotation that the
+// pool has set it.
 func (m *NodeBuilder) AnnotationOf(pool, key, value string) *NodeBuilder {
 	return m.Annotation(key, value).Owned(pool, setting.AnnotationKey(key), value)
 }
 
-// TaintOf appends a taint, and records in the ownership annotation that the pool has set it.
+// TaintOf appends a taint to the node, and records in the ownership annotation that the pool has
+// set it.
 func (m *NodeBuilder) TaintOf(pool, key, value string, effect corev1.TaintEffect) *NodeBuilder {
 	return m.Taint(key, value, effect).Owned(pool, setting.TaintKey(key, effect), value)
 }
@@ -125,13 +127,13 @@ func (m *NodeBuilder) Ready(status corev1.ConditionStatus) *NodeBuilder {
 	return m
 }
 
-// Capacity adds a resource to both the capacity and the allocatable resources.
+// Capacity adds a resource to the node's capacity and allocatable resources.
 func (m *NodeBuilder) Capacity(name corev1.ResourceName, quantity string) *NodeBuilder {
 	m.node.Status.Capacity = With(m.node.Status.Capacity, name, resource.MustParse(quantity))
 	return m.Allocatable(name, quantity)
 }
 
-// Allocatable adds a resource to the allocatable resources only.
+// Allocatable adds a resource to the node's allocatable resources, but not to its capacity.
 func (m *NodeBuilder) Allocatable(name corev1.ResourceName, quantity string) *NodeBuilder {
 	m.node.Status.Allocatable = With(m.node.Status.Allocatable, name, resource.MustParse(quantity))
 	return m
@@ -170,7 +172,7 @@ func (m *PoolBuilder) CreatedAt(n int) *PoolBuilder {
 	return m
 }
 
-// MatchLabels selects nodes by labels, given as alternating keys and values.
+// MatchLabels makes the pool select nodes by labels, given as alternating keys and values.
 func (m *PoolBuilder) MatchLabels(pairs ...string) *PoolBuilder {
 	s := m.selector()
 	for pair := range slices.Chunk(pairs, 2) {
@@ -179,7 +181,7 @@ func (m *PoolBuilder) MatchLabels(pairs ...string) *PoolBuilder {
 	return m
 }
 
-// MatchExpression selects nodes by a label selector requirement.
+// MatchExpression makes the pool select nodes by a label selector requirement.
 func (m *PoolBuilder) MatchExpression(key string, operator metav1.LabelSelectorOperator, values ...tidekeeperv1.LabelValue) *PoolBuilder {
 	s := m.selector()
 	s.MatchExpressions = append(s.MatchExpressions, tidekeeperv1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values})
@@ -193,7 +195,7 @@ func (m *PoolBuilder) selector() *tidekeeperv1.NodeSelector {
 	return m.pool.Spec.Selector
 }
 
-// Labels adds labels to the spec, given as alternating keys and values.
+// Labels adds labels to the pool's spec, given as alternating keys and values.
 func (m *PoolBuilder) Labels(pairs ...string) *PoolBuilder {
 	for pair := range slices.Chunk(pairs, 2) {
 		m.pool.Spec.Labels = With(m.pool.Spec.Labels, pair[0], tidekeeperv1.LabelValue(pair[1]))
@@ -202,7 +204,7 @@ func (m *PoolBuilder) Labels(pairs ...string) *PoolBuilder {
 	return m
 }
 
-// Annotations adds annotations to the spec, given as alternating keys and values.
+// Annotations adds annotations to the pool's spec, given as alternating keys and values.
 func (m *PoolBuilder) Annotations(pairs ...string) *PoolBuilder {
 	for pair := range slices.Chunk(pairs, 2) {
 		m.pool.Spec.Annotations = With(m.pool.Spec.Annotations, pair[0], tidekeeperv1.AnnotationValue(pair[1]))
@@ -211,33 +213,34 @@ func (m *PoolBuilder) Annotations(pairs ...string) *PoolBuilder {
 	return m
 }
 
-// Taint appends a taint to the spec.
+// Taint appends a taint to the pool's spec.
 func (m *PoolBuilder) Taint(key, value string, effect corev1.TaintEffect) *PoolBuilder {
 	m.pool.Spec.Taints = append(m.pool.Spec.Taints, tidekeeperv1.Taint{Key: key, Value: tidekeeperv1.LabelValue(value), Effect: effect})
 	return m.Managing(setting.TaintKey(key, effect))
 }
 
-// TaintWithinBudgets appends a NoExecute taint with the eviction WithinBudgets to the spec.
+// TaintWithinBudgets appends a NoExecute taint with the eviction WithinBudgets to the pool's spec.
 func (m *PoolBuilder) TaintWithinBudgets(key, value string) *PoolBuilder {
 	m.Taint(key, value, corev1.TaintEffectNoExecute)
 	m.pool.Spec.Taints[len(m.pool.Spec.Taints)-1].Eviction = tidekeeperv1.TaintEvictionWithinBudgets
 	return m.Managing(setting.TaintKey(key, corev1.TaintEffectNoSchedule))
 }
 
-// Managing adds keys to the managed keys, which include all keys of the spec by default.
+// Managing adds keys to the managed keys in the pool's status, which include all keys of the spec
+// by default.
 func (m *PoolBuilder) Managing(keys ...setting.Key) *PoolBuilder {
 	all := sets.New(slices.Collect(setting.KeysOf(&m.pool.Status.Managed))...)
 	m.pool.Status.Managed = setting.ManagedKeys(all.Insert(keys...))
 	return m
 }
 
-// ManagingNothing removes all managed keys from the status.
+// ManagingNothing removes all managed keys from the pool's status.
 func (m *PoolBuilder) ManagingNothing() *PoolBuilder {
 	m.pool.Status.Managed = tidekeeperv1.ManagedKeys{}
 	return m
 }
 
-// WithoutFinalizer removes the finalizer, as on a newly created pool.
+// WithoutFinalizer removes the finalizer of the pool, as on a newly created pool.
 func (m *PoolBuilder) WithoutFinalizer() *PoolBuilder {
 	m.pool.Finalizers = nil
 	return m
@@ -249,7 +252,8 @@ func (m *PoolBuilder) Handler(handler string) *PoolBuilder {
 	return m
 }
 
-// Deleted sets the deletion timestamp, as on a pool that waits for the removal of its finalizer.
+// Deleted sets the deletion timestamp of the pool, as on a pool that waits for the removal of its
+// finalizer.
 func (m *PoolBuilder) Deleted() *PoolBuilder {
 	m.pool.DeletionTimestamp = &metav1.Time{Time: Epoch.Add(time.Hour)}
 	return m
@@ -308,7 +312,7 @@ func (m *PodBuilder) Requests(cpu, memory string) *PodBuilder {
 	return m
 }
 
-// Container adds a container with the given CPU and memory requests.
+// Container adds a container with the given CPU and memory requests to the pod.
 func (m *PodBuilder) Container(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Containers = append(m.pod.Spec.Containers, corev1.Container{
 		Name: "c" + string(rune('0'+len(m.pod.Spec.Containers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
@@ -344,7 +348,7 @@ func (m *PodBuilder) PodLevel(cpu, memory string) *PodBuilder {
 	return m
 }
 
-// Tolerating adds tolerations.
+// Tolerating adds tolerations to the pod.
 func (m *PodBuilder) Tolerating(tolerations ...corev1.Toleration) *PodBuilder {
 	m.pod.Spec.Tolerations = append(m.pod.Spec.Tolerations, tolerations...)
 	return m

@@ -19,8 +19,9 @@ import (
 // Baseline describes an operator's behavior in baseline runs, which are runs without a fault.
 type Baseline struct {
 	Steps []BaseStep
-	// Locks is the set of keys of objects used for leader election. Roots is the set of keys of
-	// objects, such as custom resources, that users create and the operator watches.
+	// Locks is the set of keys, as RESOURCE NAMESPACE/NAME, of objects used for leader election.
+	// Roots is the set of keys of objects, such as custom resources, that users create and the
+	// operator watches.
 	Locks, Roots map[string]bool
 	// Elects is set if the operator elects a leader with Leases, so that several of its processes
 	// may run at the same time.
@@ -38,26 +39,29 @@ type Baseline struct {
 	// Uncounted is the set of object keys for which the number of created or deleted objects
 	// differs between the two baseline runs.
 	Uncounted map[string]bool
-	// Broken is the set of problems, by first line, that also occur in baseline runs, such as
-	// violated invariants.
+	// Broken is the set of first lines of the problems found in baseline runs, such as violated
+	// invariants.
 	Broken map[string]bool
-	// Quiet is the longest quiet time of all steps.
+	// Quiet is the maximum of the steps' quiet times (see BaseStep.Quiet).
 	Quiet time.Duration
-	// Managers is the set of field managers of all objects.
+	// Managers is the set of field managers of all objects in the baseline runs.
 	Managers map[string]bool
 	// Habits is the set of changes and rejected writes that recur in an otherwise quiet cluster,
 	// and therefore do not count as activity.
 	Habits map[observe.Habit]bool
 
 	Names observe.Names
-	// Deletions maps the keys of deleted objects to the step in which their deletion began.
+	// Deletions maps the keys of deleted objects to the number of the step in which their deletion
+	// began.
 	Deletions map[string]int
 }
 
-// ShortQuiet is the minimum quiet time of a step in runs that are compared with a baseline.
+// ShortQuiet is the minimum time without changes after which a step ends, in runs that are compared
+// with a baseline.
 const ShortQuiet = time.Second
 
-// BaseStep describes an operator's behavior in a step, and the cluster state at its end.
+// BaseStep describes an operator's behavior in a step of the baseline runs, and the cluster state
+// at the end of the step.
 type BaseStep struct {
 	State observe.State
 	Mask  *state.Mask
@@ -72,24 +76,28 @@ type BaseStep struct {
 	// ReadCalls lists the kinds of the operator's reads in the step, except for watches.
 	ReadCalls []observe.Call
 	// Last is the last kind of write in the step that occurs in both baseline runs. Lasts is the
-	// number of such writes after which the step may end, or 0 if there are none.
+	// number of writes of this kind after which the step may end, or 0 if both runs have no kind of
+	// write in common.
 	Last  observe.Call
 	Lasts int
-	// Edited is the set of fields of objects in Roots that change in the step, as "KEY PATH".
+	// Edited is the set of fields, as "KEY PATH", that change in the step in objects that users
+	// created (see Baseline.Roots).
 	Edited map[string]bool
-	// Dying is set if the deletion of an object in Roots begins in the step and waits for
+	// Dying is set if the deletion of an object that users created begins in the step and waits for
 	// finalizers.
 	Dying bool
 	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
-	// Events counts each watched resource's object versions in the step.
+	// Events maps each resource that the operator watches to its number of watch events in the
+	// step.
 	Events map[string]int
 }
 
-// Learn returns the baseline learned from two runs without a fault. When a workload is shrunk, both
-// may be the same run; `longer` is then the baseline of the longer workload, and supplies the
-// differences between runs. `broken` lists the first lines of the runs' problems, and `quiet` is
-// the maximum quiet time.
+// Learn returns the baseline learned from two runs without a fault. For a shortened workload, both
+// may be the same run; `longer` is then the baseline of the complete workload, which supplies the
+// fields that differ between runs. Otherwise `longer` is nil. `broken` lists the first lines of the
+// problems in the runs, `quiet` is the maximum quiet time of a step, and `unjudged` lists the
+// fields that the workload excludes from the verdict.
 func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged []workload.Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, Deletions: map[string]int{},
@@ -170,7 +178,8 @@ func (b *Baseline) LockKeys() map[string]bool {
 	return b.Locks
 }
 
-// learnHabits adds the habits observed in runs to the baseline, and masks their fields.
+// learnHabits adds the habits of the given runs, which are changes that recur in a quiet cluster,
+// to the baseline. It adds the changed fields to the mask, so that they are not compared.
 func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	for _, o := range runs {
 		for i := range o.Habits {
@@ -180,7 +189,8 @@ func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	}
 }
 
-// differsUndisturbed is the reason for masking a field, as shown to users.
+// differsUndisturbed is the reason, as shown to users, for not comparing a field that differs
+// between runs without a fault.
 const differsUndisturbed = "differs between undisturbed runs"
 
 // step returns the baseline of step i, with a mask of the fields that differ between the two runs.
@@ -191,7 +201,8 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	}
 	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
-		// A field that differs in one step may be equal by chance in the next.
+		// Also mask the fields that differ in the previous step: if they are equal in this step,
+		// this may be by chance.
 		s.Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
 	}
 	s.Writes = one.WritesIn(i, b.Locks)
@@ -206,7 +217,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 }
 
 // lastOfBoth returns the last kind of write in `one` that also occurs in `two`, and the smaller of
-// the two numbers of such writes.
+// the two numbers of such writes. `stable` is the set of object keys that are the same in each run.
 func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Call, int) {
 	counts := [2]map[observe.Call]int{{}, {}}
 	for i, writes := range [][]observe.Request{one, two} {
@@ -223,7 +234,8 @@ func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Cal
 	return observe.Call{}, 0
 }
 
-// findRoots collects the objects created by users in watched resources.
+// findRoots adds to b.Roots the keys of the objects that users created in resources that the
+// operator watches.
 func (b *Baseline) findRoots(o *observe.Record) {
 	made := map[string]bool{}
 	for i := range o.Requests {
@@ -240,7 +252,8 @@ func (b *Baseline) findRoots(o *observe.Record) {
 	}
 }
 
-// findEdits records the steps in which objects in Roots are changed or deleted.
+// findEdits records, for each step, which fields of the objects in b.Roots change, and whether a
+// deletion of such an object waits for finalizers.
 func (b *Baseline) findEdits(o *observe.Record) {
 	for step := range b.Steps {
 		b.Steps[step].Edited = map[string]bool{}
@@ -272,8 +285,8 @@ func (b *Baseline) findListed(o *observe.Record) {
 	slices.Sort(b.Listed)
 }
 
-// findDeletions records the step in which each object's deletion begins, for resources other than
-// pods that the operator lists from a cache.
+// findDeletions records the step in which each object's deletion begins. It considers only
+// resources, other than pods, that the operator lists from an API server's cache.
 func (b *Baseline) findDeletions(o *observe.Record) {
 	for i := range o.Versions {
 		v := &o.Versions[i]

@@ -19,7 +19,8 @@ import (
 // in varying numbers.
 var derived = []string{"persistentvolumes", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"}
 
-// Counts maps object keys to the numbers of created and deleted objects.
+// Counts holds the numbers of created and deleted objects by object key. Objects with generated
+// names may share a key.
 type Counts struct{ Created, Deleted map[string]int }
 
 // CountOf counts the created and deleted objects. It counts pods only if `pods` is set, for
@@ -58,8 +59,8 @@ func unite(a, b map[string]int) map[string]int {
 	return all
 }
 
-// WithoutTemplates returns the counts without ReplicaSets and pods, because each revision of a
-// template replaces them.
+// WithoutTemplates returns the counts without ReplicaSets and pods, which are replaced whenever a
+// pod template changes.
 func (c Counts) WithoutTemplates() Counts {
 	left := Counts{Created: maps.Clone(c.Created), Deleted: maps.Clone(c.Deleted)}
 	for _, counts := range []map[string]int{left.Created, left.Deleted} {

@@ -48,9 +48,9 @@ func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 }
 
 // OtherObjects compares the objects written by the operator at the end of each step in two baseline
-// runs. It returns a line for each object whose number differs, and for each field that exists in
-// only one run. On a busy machine, such differences indicate that the cluster seemed quiet before
-// the operator had finished.
+// runs. It returns a line for each object key under which the runs have different numbers of
+// objects, and for each field that exists in only one run. On a busy machine, such differences
+// indicate that the cluster seemed quiet before the operator had finished.
 func (b *Baseline) OtherObjects(one, two *observe.Record) []string {
 	var lines []string
 	for i := range b.Steps {
@@ -64,10 +64,10 @@ func (b *Baseline) OtherObjects(one, two *observe.Record) []string {
 	return lines
 }
 
-// LearnMore adds a third run to the baseline, and returns a line for each problem, grouped by step.
-// If a field in `wants` repeats one of its two values in the third run, its value depends on
-// chance, which is a problem. A field with three different values, such as a password, differs on
-// purpose.
+// LearnMore adds a third run to the baseline, and returns a line for each problem, by step number.
+// `wants` lists the fields that differ between the first two runs. If such a field has one of its
+// two earlier values again, its value depends on chance, which is a problem. A field with a third
+// value, such as a password, differs on purpose.
 func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]string, error) {
 	if len(third.Steps) != len(b.Steps) {
 		return nil, fmt.Errorf("the third undisturbed run has %d steps, not %d", len(third.Steps), len(b.Steps))
@@ -92,7 +92,8 @@ func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]str
 	return ends, nil
 }
 
-// fieldsOf returns a mask's fields, without its objects.
+// fieldsOf returns the fields that a mask hides from comparison, without the entire objects that it
+// hides.
 func fieldsOf(m *state.Mask) []state.Masked {
 	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
 }
@@ -107,7 +108,7 @@ func (b *Baseline) Masked() []state.Masked {
 	return all.All()
 }
 
-// mostMasked is the maximum number of masked fields to print.
+// mostMasked is the maximum number of fields that SayMasked prints.
 const mostMasked = 10
 
 // SayMasked prints the masked fields, to inform users that these fields are not compared.

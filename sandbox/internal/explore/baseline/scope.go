@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Scope returns the objects and fields by which runs with faults are judged, counted in a baseline
-// run. `broken` lists problems that also occur without a fault.
+// Scope returns the objects and fields by which runs with faults are judged, counted in the
+// baseline run `o`. `broken` lists problems that also occur without a fault.
 func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
 	mask := state.NewMask()
 	mask.Add(b.Masked()...)

@@ -35,8 +35,8 @@ type History struct {
 // NewHistory returns an empty History.
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
-// traits maps each trait of the fault to a penalty. Each earlier fault with the same trait lowers
-// this fault's score by the penalty.
+// traits maps each trait of the fault, such as its family, to a penalty. Each earlier fault with
+// the same trait lowers this fault's score by the penalty.
 func (f *Fault) traits() map[string]int {
 	family := f.Entry().Family
 	return map[string]int{
@@ -46,8 +46,8 @@ func (f *Fault) traits() map[string]int {
 	}
 }
 
-// places returns keys for the fault's location. Two faults at the same location usually reveal the
-// same problem.
+// places returns two keys: the fault's family with its step, and the fault's target with its step.
+// Two faults with a common key usually reveal the same problem.
 func (f *Fault) places() []string {
 	return []string{fmt.Sprintf("%s in %d", f.Entry().Family, f.Step), fmt.Sprintf("%s in %d", f.Subject(), f.Step)}
 }

@@ -112,7 +112,8 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 		case call.Verb == "delete":
 			value, deleted = value+15, true
 		case deleted:
-			// The operator may have derived this write from the deleted object.
+			// A write after a deletion scores higher: the operator may have derived it from the
+			// deleted object.
 			value += 12
 		case call.Verb == "create":
 			value -= 8 // Most operators handle the creation of missing objects correctly.
@@ -129,7 +130,8 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 		if earlier[call] {
 			value -= 12
 		}
-		// Of several similar writes in a step, the first reveals the most problems.
+		// The first of several similar writes in a step scores highest, because it reveals the most
+		// problems.
 		value -= 10 * (seen[call] - 1)
 		for _, e := range Hitting(Write) {
 			switch {

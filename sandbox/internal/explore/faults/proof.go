@@ -37,7 +37,7 @@ type Trace struct {
 	Versions  []observe.Version
 	// Watched lists the resources that the operator watches.
 	Watched []string
-	// Hold is the time for which faults hold back events, if their table entry sets Holds.
+	// Hold is the time for which faults with the effect Holds hold back events (see --hold).
 	Hold time.Duration
 }
 
@@ -47,10 +47,10 @@ func (f *Fault) TookEffect(t *Trace) bool {
 	return proof != nil && proof(f, t)
 }
 
-// Proof reports whether a trace shows a certain part of a fault's effect.
+// Proof reports whether a trace of a run shows a certain part of a fault's effect.
 type Proof func(*Fault, *Trace) bool
 
-// all returns a Proof that requires all of the given parts.
+// all returns a Proof that is true if all of the given Proofs are true.
 func all(parts ...Proof) Proof {
 	return func(f *Fault, t *Trace) bool {
 		return !slices.ContainsFunc(parts, func(part Proof) bool { return !part(f, t) })
@@ -89,8 +89,8 @@ func (t *Trace) began() time.Time {
 }
 
 // answered returns a Proof that a request hit by the fault ended with the given status; 0 means
-// that the operator got no response. `sent` is set if the API server must have answered the
-// request.
+// that the operator got no response. If `sent` is set, the API server must have answered the
+// request, and otherwise it must not have answered it.
 func answered(status int, sent bool) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.hit(FaultRule, func(r *observe.Request) bool {
@@ -220,8 +220,8 @@ func killedMeanwhile(component string) Proof {
 	}
 }
 
-// listedAgain proves that the operator was forced to list the fault's resource after an event was
-// dropped.
+// listedAgain proves that the operator listed the fault's resource again, or was forced to, after
+// an event was dropped.
 func listedAgain(f *Fault, t *Trace) bool {
 	return t.hit(ExpireRule, func(r *observe.Request) bool { return r.Status == http.StatusGone }) != nil ||
 		slices.ContainsFunc(t.Requests, func(r observe.Request) bool {

@@ -53,7 +53,7 @@ type Entry struct {
 // Traffic is the part of an operator's traffic that a fault hits.
 type Traffic string
 
-// Kinds of traffic.
+// Values of Traffic, the kinds of traffic that faults hit.
 const (
 	// Write is a request that changes an object. Some faults for writes also hit reads.
 	Write Traffic = "write"
@@ -70,8 +70,8 @@ type Restriction string
 
 // Values of Restriction. The empty value is no restriction.
 const (
-	// Changes restricts the fault to updates and patches, because another client can change the
-	// object concurrently.
+	// Changes restricts the fault to updates and patches: another client can change the object
+	// before such a write arrives.
 	Changes Restriction = "updates and patches"
 	// First restricts the fault to the first write of a step, because the fault affects the rest of
 	// the step.
@@ -94,8 +94,8 @@ type Effects struct {
 	KillsControlPlane bool
 	// Lasts is set if the operator sees outdated objects until the end of a step.
 	Lasts bool
-	// ListsAfter is set if the operator is forced to list the resource again at the end of the
-	// fault.
+	// ListsAfter is set if the operator is forced to list the fault's resource again at the end of
+	// the fault.
 	ListsAfter bool
 	// Holds is set if events are held back for minutes (see --hold).
 	Holds bool
@@ -105,7 +105,7 @@ type Effects struct {
 	TwoProcesses bool
 }
 
-// Actor performs the actions that complete a fault.
+// Actor performs the actions that complete a fault after the proxy's rule has fired.
 type Actor interface {
 	// Crash kills the operator and restarts it.
 	Crash(ctx context.Context) error
@@ -136,8 +136,8 @@ type RunActor interface {
 // election, 15 s.
 const Late = 20 * time.Second
 
-// held is a fault that delays a write until the rule is removed from the proxy, but no longer than
-// 5 minutes.
+// held is a fault that delays a write until the fault's rule is removed from the proxy, but no
+// longer than 5 minutes.
 var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
 
 // answer returns a fault that answers a request with the given status code.

@@ -19,7 +19,7 @@ import (
 // exceptElection matches all resources except for Leases, which are used for leader election.
 var exceptElection = []string{"!" + observe.Election[0]}
 
-// deaf is the minimum time for which another client's writes are hidden from the operator.
+// deaf is the minimum time for which Overtake hides another client's writes from the operator.
 const deaf = 3 * time.Second
 
 // moment is a short wait during a fault, in which the operator can react.
@@ -35,7 +35,7 @@ func (i *RunInjector) CrashTwice(ctx context.Context) error {
 		return err
 	}
 	step := &i.base.Steps[i.Settler.Step]
-	// If the new process is idle after its start, it has nothing to write.
+	// A new process that is idle after its start has nothing to write.
 	idle := func() bool {
 		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
 	}
@@ -77,7 +77,8 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 		return err
 	}
 	held := i.heldWrite()
-	// On a slow machine, the operator's watch may show an object before the recorder's watch does.
+	// Wait until the recorder's watch shows the object of the delayed write. On a slow machine, the
+	// operator's watch may show it earlier.
 	await(ctx, faults.Late, func() bool { return held == "" || i.Recorder.Knows(held) })
 	heard := false
 	for _, v := range i.Recorder.Objects() {
@@ -92,7 +93,8 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
 	if heard {
-		// The events must have reached the proxy before it stops hiding them.
+		// Wait until the events of the annotations have reached the proxy, before it stops hiding
+		// them.
 		await(ctx, faults.Late, func() bool { return i.Rules.fired(faults.FreezeRule) })
 	}
 	// On a slow machine, more time is needed until the operator's retries show whether it backs

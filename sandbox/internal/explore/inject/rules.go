@@ -65,7 +65,7 @@ func (r Rules) expire(ctx context.Context, resource string) error {
 }
 
 // whenFired closes the `fired` channel when the named rule fires. It returns early if the rule is
-// removed, so that an unreached fault leaves no goroutine behind.
+// removed, so that no goroutine remains if the rule never fires.
 func whenFired(ctx context.Context, rules *fault.RuleSet, name string, fired chan<- struct{}) {
 	for {
 		all, changed := rules.List()

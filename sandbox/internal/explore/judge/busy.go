@@ -36,8 +36,8 @@ type Pace struct {
 // Add records the number of requests in another period.
 func (p *Pace) Add(requests int) { p.counts = append(p.counts, requests) }
 
-// Open reports whether another period is needed to decide about a hot loop, because the operator
-// still sends requests, but fewer than a hot loop on an idle machine.
+// Open reports whether another period is needed to decide whether the operator is in a hot loop. It
+// is if the operator still sends requests, but fewer than in a hot loop on an idle machine.
 func (p *Pace) Open() bool {
 	if len(p.counts) == 0 {
 		return true
@@ -45,8 +45,8 @@ func (p *Pace) Open() bool {
 	return !p.Hot() && !p.slowsDown() && len(p.counts) < mostPeriods && p.counts[len(p.counts)-1]-p.Before > fewRequests
 }
 
-// Hot reports whether the requests beyond the baseline, summed over all periods, exceed a hot
-// loop's requests in a single period, and do not slow down.
+// Hot reports whether the operator is in a hot loop: over all periods, it sends more requests
+// beyond the baseline's than `fast` permits in a single period, and it does not slow down.
 func (p *Pace) Hot() bool {
 	return p.total()-len(p.counts)*p.Before > int(fast*p.Quiet.Seconds()) && !p.slowsDown()
 }
@@ -65,7 +65,8 @@ func (p *Pace) total() int {
 	return total
 }
 
-// busy returns a problem if the requests form a hot loop. `what` names the kind of requests.
+// busy returns a problem if the requests form a hot loop. `what` names the kind of requests in the
+// report.
 func (p *Pace) busy(what string, step int) []Problem {
 	if !p.Hot() {
 		return nil
@@ -85,7 +86,8 @@ func NewRest(base *baseline.BaseStep, quiet time.Duration) *Rest {
 	return &Rest{Reads: Pace{Quiet: quiet, Before: base.Reads}, Idle: Pace{Quiet: quiet, Before: base.Idle}}
 }
 
-// Open reports whether another period of observation is needed for a verdict.
+// Open reports whether another period of observation is needed to decide whether the operator is in
+// a hot loop.
 func (r *Rest) Open() bool { return r.Reads.Open() || r.Idle.Open() }
 
 // Add records the numbers of requests in another period.

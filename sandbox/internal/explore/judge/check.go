@@ -27,11 +27,11 @@ import (
 // Oracle is the name of the check that detected a problem.
 type Oracle string
 
-// Oracles, named as in reports.
+// Values of Oracle, the names of the checks as shown in reports.
 const (
 	// OtherState means that the objects at the end of a step differ from the baseline.
 	OtherState Oracle = "other state"
-	// OtherEnds means that the desired state differs between the ends of baseline runs.
+	// OtherEnds means that the desired state at the end of a step differs between baseline runs.
 	OtherEnds Oracle = "different ends"
 	// NotReached means that a step failed, for example because its condition never became true.
 	NotReached Oracle = "not reached"
@@ -85,8 +85,9 @@ func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	return state.Compare(want, got, base.Mask, state.Rules{})
 }
 
-// After adds the problems that only a complete run can reveal: violated invariants, failures and
-// exits of the operator, unexpected numbers of objects, and hot loops.
+// After adds to `o` the problems that only a complete run can reveal: violated invariants, failures
+// and exits of the operator, unexpected numbers of objects, and hot loops. `failures` lists
+// failures in the operator's output, and `ends` lists its exits.
 func (j *Judge) After(o *Outcome, failures, ends []string) {
 	last := max(len(o.Steps)-1, 0)
 	for _, p := range brokenInvariants(j.Workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.Recorder.Watched))...) {

@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// handedOn reports whether the operator has copied TouchedAnnotation to another object, or to
-// another field, such as its pod template. `annotated` is the set of keys of the objects that
-// explore has annotated.
+// handedOn reports whether the operator has copied TouchedAnnotation from an object that explore
+// has annotated to another object or field, such as a pod template. `annotated` is the set of keys
+// of the annotated objects.
 func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	for i := range objects {
 		v := &objects[i]
@@ -35,9 +35,9 @@ var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 
 const anyHash = "-HASH"
 
-// withoutRevisions returns a state that does not distinguish revisions of a template: if the
-// operator copies TouchedAnnotation to a template, all objects created from the template are
-// replaced. Their contents and numbers are still compared.
+// withoutRevisions returns a copy of a state in which all revisions of a pod template look the
+// same. It is used if the operator copies TouchedAnnotation to a template, because all objects
+// created from the template are then replaced. Their contents and numbers are still compared.
 func withoutRevisions(s observe.State) observe.State {
 	all := observe.State{}
 	for key, group := range s {

@@ -9,7 +9,7 @@
 //	verdict.go      the record of a run, with its problems
 //	invariants.go   conditions that every object version must satisfy
 //	history.go      differences explained by intermediate states that a fault hides
-//	copies.go       differences caused by copies of explore's annotation
+//	copies.go       differences caused by an operator that copies TouchedAnnotation
 //	timeline.go     the events of a run, sorted by time
 //	strangers.go    detects other clients, whose writes would invalidate the verdict
 package judge

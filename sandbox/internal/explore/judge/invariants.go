@@ -91,8 +91,8 @@ func (e everything) saw(v *observe.Version) {
 	}
 }
 
-// lists returns the objects as lists for CEL expressions. It is called only for expressions that
-// use ObjectsVariable.
+// lists returns the objects as a list per resource, for CEL expressions. It is called only for
+// expressions that use ObjectsVariable.
 func (e everything) lists() any {
 	lists := make(map[string]any, len(e))
 	for resource, objects := range e {
@@ -218,12 +218,12 @@ func (o *owners) taken(v *observe.Version) string {
 // exceed its replicas plus maxSurge in total.
 type surge map[types.UID]*rollout
 
-// rollout holds a Deployment's size limit and the sizes of its ReplicaSets.
+// rollout holds the maximum total size of a Deployment's ReplicaSets, and their current sizes.
 type rollout struct {
 	// deployment is the Deployment as NAMESPACE/NAME. It is empty until the Deployment is seen.
 	deployment string
-	// most is the largest limit so far. Smaller limits do not count, because the controller may
-	// notice them late.
+	// most is the largest value so far of the Deployment's replicas plus maxSurge. Smaller values
+	// do not count, because the controller may notice them late.
 	most int64
 	// asked maps the UIDs of the Deployment's ReplicaSets to their spec.replicas.
 	asked map[types.UID]int64

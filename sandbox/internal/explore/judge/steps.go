@@ -12,12 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// StepEnd compares the cluster with the baseline at the end of a step, in a run with a fault.
+// StepEnd holds the comparison of the cluster with the baseline at the end of a step, in a run with
+// a fault.
 type StepEnd struct {
 	Step int
-	// Quiet is set if the cluster is quiet.
+	// Quiet is set if nothing has changed in the cluster for the quiet time of the step.
 	Quiet bool
-	// Unwatched lists the resources that the operator should watch but does not.
+	// Unwatched lists the resources that the operator watched after its start in the baseline, but
+	// does not watch now.
 	Unwatched []string
 	// Differences lists the deviations of objects from the baseline.
 	Differences []state.Difference
@@ -65,8 +67,8 @@ func FailedStep(f *faults.Fault, step int, waited bool, reason string) *Problem 
 	return &Problem{Oracle: NotReached, Step: step, Lines: []string{reason}}
 }
 
-// LostWrites returns a problem whose lines list another client's lost writes, or nil if there are
-// none.
+// LostWrites returns a problem with the given lines, which describe writes of another client that
+// were lost, or nil if there are no lines.
 func LostWrites(step int, lines []string) []Problem {
 	if len(lines) == 0 {
 		return nil

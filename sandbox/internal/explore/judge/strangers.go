@@ -39,7 +39,8 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		// A create request with generateName has no name, so its key has none either.
+		// Skip objects that existed before the run, or that the operator has written. A create
+		// request with generateName has no name, so its key has none either.
 		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
 			continue
 		}

@@ -16,9 +16,10 @@ import (
 // mostMoments is the maximum number of lines in a timeline.
 const mostMoments = 60
 
-// Timeline merges explore's own actions, the operator's writes, and creations and deletions of
-// objects, sorted by time. A long timeline is reduced to the lines nearest to the fault. `locks` is
-// the set of keys of objects used for leader election, which are left out.
+// Timeline merges explore's own actions, violated invariants, the operator's writes, and creations
+// and deletions of objects, sorted by time. A long timeline is reduced to the lines nearest to the
+// first violation or, if there is none, to the fault. `locks` is the set of keys of objects used
+// for leader election, which are left out.
 func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	var all []results.Moment
 	var injected time.Time
@@ -62,7 +63,7 @@ func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	if len(all) <= mostMoments {
 		return all
 	}
-	// Lines near the fault are the most useful. Explore's own actions are always kept.
+	// Prefer explore's own actions, then the lines nearest to the first violation or the fault.
 	middle := injected.Sub(o.Began).Seconds()
 	if injected.IsZero() {
 		middle = all[len(all)-1].Seconds

@@ -10,7 +10,7 @@ import (
 // Outcome is the record of a run and its problems.
 type Outcome struct {
 	observe.Record
-	// Reached is set if the fault was injected.
+	// Reached is set if the fault took effect in the run.
 	Reached  bool
 	Problems []Problem
 	// Rest counts the operator's requests at the end of the last step. It is nil in a baseline run.

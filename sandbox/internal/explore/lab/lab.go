@@ -60,7 +60,7 @@ type Lab struct {
 	idled func()
 
 	mu sync.Mutex
-	// idle lists the sandboxes without a run, longest idle first. made counts all that were started.
+	// idle lists the sandboxes without a run, longest idle first. made counts all sandboxes.
 	idle []*Sandbox
 	made int
 }
@@ -282,7 +282,7 @@ func (s *Sandbox) putBack(ctx context.Context) error {
 				return err
 			})
 		}
-		// The controllers see the run's objects disappear, and may react with further writes.
+		// Restore the state until the controllers no longer react to its restoration with writes.
 		ctx, cancel := context.WithTimeout(ctx, leaving)
 		defer cancel()
 		for {

@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// mostAdvised is the maximum number of fields that the advice suggests to exclude. If more
-	// fields change, there is no advice, because the changes are probably real activity.
+	// mostAdvised is the maximum number of fields that Advice suggests to exclude from the verdict.
+	// If more fields change, Advice suggests nothing, because the changes are probably real
+	// activity.
 	mostAdvised = 3
-	// leastQuiet is the shortest quiet time that the advice recommends for --quiet.
+	// leastQuiet is the shortest quiet time that Advice recommends for --quiet.
 	leastQuiet = 500 * time.Millisecond
 )
 
@@ -62,7 +63,7 @@ func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 	return lines
 }
 
-// UnjudgedLine returns the workload line that excludes a field from the verdict.
+// UnjudgedLine returns the line of a workload file that excludes a field from the verdict.
 func UnjudgedLine(resource, path string) string {
 	return fmt.Sprintf("unjudged: [{resource: %s, path: '%s'}]", resource, path)
 }

@@ -29,8 +29,8 @@ type Habit struct {
 // Learnt is a habit observed in a baseline run.
 type Learnt struct {
 	Habit
-	// version is a version of the object, or nil for a write. values lists the field's observed
-	// values.
+	// version is a version of the changed object, or nil if the habit is a rejected write. values
+	// lists the observed values of the habit's field.
 	version *Version
 	values  []string
 }
@@ -44,8 +44,8 @@ type Habits struct {
 	// Learns is set in baseline runs, in which habits are learned.
 	Learns bool
 	known  map[Habit]bool
-	// fields counts changes by object UID and field. refused counts rejections by write. Mark
-	// resets both.
+	// fields counts the changes of each field, by object UID and path. refused counts the
+	// rejections of each write. Mark resets both.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
 	// any is the time of the last object change or rejected write. last is the time of the last
@@ -55,12 +55,12 @@ type Habits struct {
 	// several fields in an update, the shortest time counts. It is 0 after the first change of a
 	// field.
 	pace time.Duration
-	// recent contains the possible habits observed since the last activity other than habits.
+	// recent counts the possible habits observed since the last activity that is not a habit.
 	recent map[Habit]*again
 }
 
-// tally counts the changes of a field, or the rejections of a write. The count returns contains
-// only changes to an earlier value.
+// tally counts the changes of a field, or the rejections of a write: times counts all of them, and
+// returns counts only the changes to an earlier value.
 type tally struct {
 	times, returns int
 	values         []string
@@ -83,8 +83,8 @@ const (
 	mostRefused = 3
 	// mostValues is the maximum number of values stored per field.
 	mostValues = 8
-	// slow is the shortest interval between two changes of a field that may be the period of a
-	// habit. Shorter intervals need no special treatment, because any quiet time exceeds them.
+	// slow is the shortest interval between two changes of a field that Quiet treats as a possible
+	// period. Shorter intervals need no special treatment, because any quiet time exceeds them.
 	slow = 500 * time.Millisecond
 )
 
@@ -95,7 +95,7 @@ func (h *Habits) Mark() {
 	h.fields, h.refused, h.recent, h.pace = nil, nil, nil, 0
 }
 
-// Know sets the known habits and ends learning.
+// Know sets the habits that are ignored from now on, and ends learning.
 func (h *Habits) Know(known map[Habit]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -328,5 +328,6 @@ func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	return m.Learn([]state.Difference{{Object: names.Key(l.version), Path: l.Field, Want: l.values[0], Got: l.values[1]}}, changesAtRest)
 }
 
-// changesAtRest is the reason for masking a field, as shown to users.
+// changesAtRest is the reason, as shown to users, for not comparing a field that keeps changing in
+// a quiet cluster.
 const changesAtRest = "changes again and again while all is at rest"

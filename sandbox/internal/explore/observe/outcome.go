@@ -21,7 +21,8 @@ type Record struct {
 	// Watches lists the resources that the operator watched at the end of the run.
 	Watches []string
 	Output  []string
-	// Kinds lists the recorded resources. Never lists the resources that are not recorded.
+	// Kinds holds the names of the recorded resources. Never holds the names of the resources that
+	// the recorder does not record.
 	Kinds, Never []string
 	Began        time.Time
 	Took         time.Duration
@@ -111,8 +112,8 @@ func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	return calls
 }
 
-// Unnamed stands for the unknown field managers of an object without managedFields, which any
-// client can remove.
+// Unnamed stands for the unknown field managers of an object that has no managedFields. Any client
+// can remove the managedFields of an object.
 const Unnamed = ""
 
 // Managers returns the field managers of all versions. It includes Unnamed if a version written
@@ -163,7 +164,7 @@ func (o *Record) writes(key string, subresources bool) bool {
 }
 
 // StepAt returns the number of the step that a time falls into, in a workload with the given number
-// of steps. The step that follows the steps with an outcome counts as begun at StepBegan.
+// of steps. The step after the last step in o.Steps counts as begun at StepBegan.
 func (o *Record) StepAt(at time.Time, steps int) int {
 	step := 0
 	for i := range o.Steps {

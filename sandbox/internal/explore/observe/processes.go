@@ -13,7 +13,7 @@ import (
 // plane.
 type ProcessEvent struct {
 	Time time.Time
-	// Of is OperatorProcess, or the name of a control plane component.
+	// Of names the process: OperatorProcess, or the name of a control plane component.
 	Of   string
 	What ProcessChange
 }
@@ -24,7 +24,8 @@ const OperatorProcess = "operator"
 // ProcessChange is a kind of process event.
 type ProcessChange string
 
-// Kinds of process events. Killed is an end by SIGKILL, and Exited is any other end.
+// Kinds of process events. Killed means that SIGKILL ended the process, and Exited means any other
+// end.
 const (
 	Started   ProcessChange = "started"
 	Killed    ProcessChange = "killed"

@@ -59,7 +59,7 @@ type Recorder struct {
 	Habits  *Habits
 	err     error
 	Watched map[string]schema.GroupVersionResource
-	// Never lists the resources that the recorder does not record.
+	// Never holds the names of the resources that the recorder does not record.
 	Never []string
 	// lock is called with the key of each object that has LeaderAnnotation. Older clients use such
 	// objects for leader election and update them constantly.
@@ -130,7 +130,7 @@ func (r *Recorder) Kinds() []string { return slices.Sorted(maps.Keys(r.Watched))
 // for a while.
 func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
 
-// comesBack is the maximum duration of an API server outage.
+// comesBack is the maximum duration of an API server outage that the recorder tolerates.
 const comesBack = time.Minute
 
 // Served waits until the API server and etcd respond, but no longer than comesBack.

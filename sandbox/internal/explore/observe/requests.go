@@ -52,7 +52,7 @@ func (r *Request) reads(locks map[string]bool) bool {
 	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
 }
 
-// Polls reports whether a request gets or lists objects, like a client that polls in a loop. It
+// Polls reports whether a request gets or lists objects, as a client does that polls in a loop. It
 // excludes leader election: Leases, and the objects whose keys are in `locks`.
 func (r *Request) Polls(locks map[string]bool) bool {
 	return (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(Election, r.Resource) && !locks[NameKey(r.Resource, r.Namespace, r.Name)]

@@ -65,8 +65,8 @@ func ResourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved
 	return lists, unserved, nil
 }
 
-// UnservedGroups returns the API versions in a discovery error whose aggregated servers are
-// unavailable, and which therefore have no objects. Any other error is returned unchanged.
+// UnservedGroups returns the API versions that a discovery error reports as unavailable, because
+// their aggregated servers do not respond. It returns any other error unchanged.
 func UnservedGroups(err error) ([]string, error) {
 	failed, is := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if !is {

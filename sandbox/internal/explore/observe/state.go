@@ -75,13 +75,13 @@ var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 // OfControlPlane is the reason, as shown to users, for excluding an object in a system namespace.
 const OfControlPlane = "the control plane's own"
 
-// LeftOut reports whether an object is excluded from states. `locks` is the set of keys of objects
-// used for leader election.
+// LeftOut reports whether an object is excluded from State, and therefore not compared. `locks` is
+// the set of keys of objects used for leader election.
 func LeftOut(v *Version, locks map[string]bool) bool { return WhyLeftOut(v, locks) != "" }
 
-// WhyLeftOut explains to users why an object is excluded from states. It is empty for included
-// objects. Objects used for leader election, whose keys are in `locks`, and objects of the control
-// plane are excluded.
+// WhyLeftOut explains to users why an object is excluded from State: it is used for leader
+// election, so that its key is in `locks`, or it belongs to the control plane. The result is empty
+// for other objects.
 func WhyLeftOut(v *Version, locks map[string]bool) string {
 	switch {
 	case locks[v.Key()]:
@@ -242,7 +242,7 @@ func (a Names) WhyIgnored(resource, path string) (what, why string) {
 	return "fields of " + resource, "the control plane sets them, or they are others in each run"
 }
 
-// Whole stands for all fields of a created or deleted object.
+// Whole is the path that Edits returns for a created or deleted object. It stands for all fields.
 const Whole = "*"
 
 // Edits returns the changed paths outside of metadata and status. It returns Whole if the object is

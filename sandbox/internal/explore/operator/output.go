@@ -118,7 +118,8 @@ func (o *Output) Tail(lines int) []string {
 // lastWords is the number of output lines that are reported with an exit status.
 const lastWords = 3
 
-// LastWritten separates an exit status from the preceding output in reports.
+// LastWritten is the text in reports between an exit status and the last lines of output that the
+// process wrote before it exited.
 const LastWritten = ", after it wrote: "
 
 // lastOf appends the last lines of output to an exit status.

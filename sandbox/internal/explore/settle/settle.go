@@ -25,7 +25,8 @@ type Settler struct {
 	// or nil if there is none. Both are nil in a baseline run and in fuzz.
 	Base  *baseline.Baseline
 	Fault *faults.Fault
-	// Most is the quiet time of baseline runs: the value of --quiet, or more on a busy machine.
+	// Most is the time without changes after which a step of a baseline run ends: the value of
+	// --quiet, or more on a busy machine.
 	Most time.Duration
 	// Say, unless nil, returns the advice for users on how to exclude a field of a resource from
 	// the verdict.
@@ -64,14 +65,15 @@ func (s *Settler) QuietFor() time.Duration {
 	return s.Habits.Quiet(s.Began, time.Now(), s.Enough())
 }
 
-// lastQuiet is the quiet time in a step without a fault, after the last write that the baseline
-// contains. Later changes are still noticed in the following steps.
+// lastQuiet is the time without changes after which a step without a fault ends, once the operator
+// has sent the last write that the baseline expects in the step. Later changes are still noticed in
+// the following steps.
 const lastQuiet = 400 * time.Millisecond
 
-// Quiet returns the quiet time of a step in a run that is compared with a baseline. The last step
-// uses the longest quiet time of all steps. A step without a fault uses lastQuiet once the
-// baseline's last expected write has been sent. Any other step uses its quiet time in the baseline,
-// because the operator may pause before it continues.
+// Quiet returns the time without changes after which a step ends, in a run that is compared with a
+// baseline. The last step uses the longest quiet time of all steps. A step without a fault uses
+// lastQuiet once the baseline's last expected write has been sent. Any other step uses its quiet
+// time in the baseline, because the operator may pause before it continues.
 func (s *Settler) Quiet(step int) time.Duration {
 	base := &s.Base.Steps[step]
 	switch f := s.Fault; {
@@ -101,8 +103,9 @@ func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
 	return n >= base.Lasts
 }
 
-// Enough returns the quiet time for a baseline run. It is tripled while a pod is starting or
-// terminating or a PersistentVolumeClaim is unbound, which can take long on a busy machine.
+// Enough returns the time without changes after which a step of a baseline run ends. It is tripled
+// while a pod is starting or terminating or a PersistentVolumeClaim is unbound, which can take long
+// on a busy machine.
 func (s *Settler) Enough() time.Duration {
 	if s.Recorder.Unfinished() {
 		return 3 * s.Most

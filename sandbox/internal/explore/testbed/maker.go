@@ -27,8 +27,7 @@ type Limits struct {
 	Settle, Patience time.Duration
 }
 
-// mostLearning is the maximum ratio between the quiet time and Limits.Quiet while a baseline is
-// learned.
+// mostLearning is the maximum ratio between the quiet time of a baseline run and Limits.Quiet.
 const mostLearning = 4
 
 // MostQuiet returns the maximum quiet time while a baseline is learned. On a busy machine, which

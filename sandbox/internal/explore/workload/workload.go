@@ -33,7 +33,7 @@ type Workload struct {
 	Install []string `json:"install,omitempty"`
 	// Programs lists commands that sh -c runs in parallel with the operator, with administrator
 	// rights. They start before the operator and end with the run. A command that exits is
-	// restarted.
+	// restarted, and its exit fails a baseline run.
 	Programs []string `json:"programs,omitempty"`
 	// ServiceAccount is the operator's account as NAMESPACE/NAME, or "none" for an operator with
 	// all rights. Defaults to the account of the installed Deployments and StatefulSets, if they
@@ -200,8 +200,8 @@ func (w *Workload) Commands() []string {
 	return commands
 }
 
-// Compile compiles the conditions, and validates everything that can be validated without a
-// cluster.
+// Compile compiles the workload's CEL conditions, and validates everything that can be validated
+// without a cluster.
 func (w *Workload) Compile() error {
 	var none error
 	if len(w.Steps) == 0 {

@@ -11,10 +11,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Class classifies the value set by an edit.
+// Class is a kind of value that an edit sets, such as a value beyond the limits of a property.
 type Class string
 
-// Classes of values.
+// Classes of the values that edits set.
 const (
 	// Plausible is a value that users may want.
 	Plausible Class = "plausible"
@@ -26,13 +26,13 @@ const (
 	Wrong Class = "wrong"
 	// Empty is "", 0, [] or {}.
 	Empty Class = "empty"
-	// Absent removes the property or sets it to null.
+	// Absent means that the edit removes the property or sets it to null.
 	Absent Class = "absent"
 	// Hostile is a value that is designed to break programs.
 	Hostile Class = "hostile"
 )
 
-// Classes lists all classes in the order in which they are tested.
+// Classes lists all classes of values, in the order in which they are tested.
 var Classes = []Class{Plausible, Empty, Beyond, Wrong, Absent, Limit, Hostile}
 
 // Meant reports whether users may want values of the class. With such values, the operator must
@@ -44,13 +44,13 @@ func (c Class) Meant() bool {
 
 // Edit sets or removes a property of an object.
 type Edit struct {
-	// Field is the path of the property.
+	// Field is the path of the property that the edit sets or removes.
 	Field string `json:"field"`
 	Class Class  `json:"class"`
-	// What briefly describes the value.
+	// What briefly describes the property's new value.
 	What string `json:"what"`
-	// Path is the path that Value is assigned to: the property, or the property's outermost parent
-	// that is missing in the sample.
+	// Path is the path that Value is assigned to: the path of the edited property, or of its
+	// outermost parent that is missing in the sample object.
 	Path Path `json:"path"`
 	// Remove is set if the edit removes the value at Path. Value is unused in this case.
 	Remove bool `json:"remove,omitempty"`
@@ -94,8 +94,9 @@ func (e *Edit) UnmarshalJSON(text []byte) error {
 }
 
 // order sorts edits into the order in which they are tested. Each round contains an edit of each
-// property, and rounds with the most useful classes come first. Properties missing in the sample
-// start two rounds later. Within a round, shallow properties come before deep properties.
+// property, and earlier rounds set more useful classes of values. Properties that are missing in
+// the sample object start two rounds later. Within a round, shallow properties come before deep
+// properties.
 func order(all []Edit, inSample map[string]bool) {
 	rank := map[string]int{}
 	slices.SortStableFunc(all, func(a, b Edit) int {

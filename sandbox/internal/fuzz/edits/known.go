@@ -32,11 +32,11 @@ func named(pattern string) func(*Schema, string) bool {
 }
 
 // counted matches the names of numeric properties that determine how many objects are created.
-// Large values of these would only overload the machine.
+// Large values of such properties would only overload the machine.
 var counted = regexp.MustCompile(`(?i)(replicas|count|size|instances|nodes|members|workers|brokers|shards|parallelism|completions|copies)$`)
 
-// kinds lists the known kinds of properties in the order in which they are tried. The first value
-// of each kind is plausible.
+// kinds lists the known kinds of properties. If several kinds match a property, the first of them
+// applies. The first value of each kind is plausible.
 var kinds = []kind{
 	{isQuantity, []value{
 		{Plausible, "a quantity", "128Mi"}, {Plausible, "a larger quantity", "1Gi"}, {Limit, "a fraction", "1500m"}, {Empty, "zero", "0"},

@@ -24,8 +24,8 @@ func objects(s *Schema, now map[string]any) []value {
 // generated.
 const mostEntries = 100
 
-// entries returns values for a map: with an entry more or less, with the maximum number of
-// entries, and with hostile keys.
+// entries returns values for a map property: with an entry added or removed, with the maximum
+// number of entries, and with hostile keys.
 func entries(s *Schema, now map[string]any) []value {
 	names := slices.Sorted(maps.Keys(now))
 	with, ok := plausible(s.AdditionalProperties.Schema, "", deepest)
@@ -89,9 +89,9 @@ func hostileKeys() []struct{ what, key string } {
 	}
 }
 
-// conflicts adds edits that copy the keys of each string map in the sample to every other string
-// map, with a different value. Operators often merge maps, such as user labels with a selector's
-// labels.
+// conflicts adds edits that copy the keys of each string map in the sample object to every other
+// string map, with a different value. Operators often merge maps, such as user labels with a
+// selector's labels.
 func (w *walker) conflicts() {
 	for _, at := range w.maps {
 		for _, from := range w.maps {

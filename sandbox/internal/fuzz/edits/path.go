@@ -129,7 +129,7 @@ func (p Path) Get(in any) (any, bool) {
 	return in, true
 }
 
-// gone is a special value that makes Set remove a field or an item.
+// gone is a special value with which Set removes a field or a list item.
 type gone struct{}
 
 // Set returns a copy of an object with the given value at the path, or false if that is impossible.

@@ -89,7 +89,7 @@ func plausibleObject(s *Schema, depth int) (any, bool) {
 	if len(object) > 0 || depth <= 0 {
 		return object, true
 	}
-	// Fill an optional property, because an empty object would test little.
+	// Fill one optional property, because an empty object would test little.
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		if value, ok := plausible(&property, name, depth-1); ok && !empty(value) {
@@ -153,7 +153,8 @@ func bounds(s *Schema) (least, most int64) {
 	return least, most
 }
 
-// formats maps each format that the API server validates or clients use to a valid string.
+// formats maps each OpenAPI string format that API servers validate or clients use to a valid
+// string.
 var formats = map[string]string{
 	"date-time": "2030-01-02T03:04:05Z", "date": "2030-01-02", "duration": "90s", "uri": "https://example.com/a", "hostname": "a.example.com",
 	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "cidr": "192.0.2.0/24", "uuid": "123e4567-e89b-12d3-a456-426614174000", "byte": "YQ==",

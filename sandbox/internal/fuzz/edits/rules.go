@@ -48,7 +48,7 @@ func (r *rule) visit(e ast.Expr) {
 			r.constants = append(r.constants, int64(constant))
 		}
 	case ast.CallKind:
-		// The parser represents -5 as a call of the negation operator, not as a constant.
+		// The CEL parser represents -5 as a call of the negation operator, not as a constant.
 		call := e.AsCall()
 		if call.FunctionName() == operators.Negate && len(call.Args()) == 1 && call.Args()[0].Kind() == ast.LiteralKind {
 			if number, is := call.Args()[0].AsLiteral().Value().(int64); is {
@@ -58,8 +58,9 @@ func (r *rule) visit(e ast.Expr) {
 	}
 }
 
-// fromRules returns values near the constants in CEL rules: the property's own rules, and rules of
-// enclosing objects that mention the property.
+// fromRules returns values near the constants in CEL rules. `own` lists the rules of the property,
+// and `around` the rules of enclosing objects, of which only those that mention the property
+// matter.
 func fromRules(own, around []rule, name string, now any) []value {
 	var values []value
 	add := func(r rule) {

@@ -44,8 +44,8 @@ func valuesOf(s *Schema, name string, now any) []value {
 func texts(s *Schema, name, now string, known bool) []value {
 	values := []value{{Empty, "empty", ""}}
 	if !known && len(s.Enum) == 0 && isConstant(name, now) {
-		// The current value is a constant, but the schema does not list the constants that are
-		// allowed.
+		// The value seems to be one of several constants that the operator accepts, although the
+		// schema has no enum. Any other string is then probably wrong.
 		values = append(values, value{Wrong, "no constant", now + "2"})
 	} else if !known && len(s.Enum) == 0 {
 		if s.Pattern == "" && s.Format == "" {
@@ -75,7 +75,7 @@ var (
 	ofConstants = regexp.MustCompile(`(?i)(policy|strategy|mode|type|scope|effect|protocol|class|level|phase)$`)
 )
 
-// isConstant reports whether a string probably is a constant in the operator's code.
+// isConstant reports whether a property's value probably is a constant in the operator's code.
 func isConstant(name, text string) bool {
 	return constant.MatchString(text) && (severalWords.MatchString(text) || ofConstants.MatchString(name))
 }
@@ -147,7 +147,7 @@ func many(s *Schema, now []any, length int) []any {
 	return list
 }
 
-// another returns an item that is not in the list yet, or false if it cannot generate one.
+// another returns an item that is not in the list `now` yet, or false if it cannot generate one.
 func another(s *Schema, now []any) (any, bool) {
 	if len(now) > 0 {
 		return distinct(s, now[0], len(now)), true

@@ -13,11 +13,11 @@ import (
 )
 
 // belowAbsent is the number of nesting levels to edit below a property that is missing in the
-// sample.
+// sample object.
 const belowAbsent = 2
 
-// Of returns the edits of a sample suggested by its schema, in the order in which they are tested.
-// The order is deterministic. Metadata and status are not edited.
+// Of returns the edits of a sample object that its schema suggests, in the order in which they are
+// tested. The order is deterministic. Metadata and status are not edited.
 func Of(schema *Schema, sample map[string]any) []Edit {
 	w := &walker{sample: sample, inSample: map[string]bool{}, seen: map[string]bool{}}
 	rules := rulesOf(schema)
@@ -37,8 +37,9 @@ func Of(schema *Schema, sample map[string]any) []Edit {
 type place struct {
 	path Path
 	name string
-	// anchor is the shortest part of the path that is missing in the sample. whole is the value
-	// that an edit sets at this part. whole is nil if the sample contains the property.
+	// anchor is the shortest part of the property's path that is missing in the sample object.
+	// whole is the value that an edit sets at this part. It is nil if the sample object contains
+	// the property.
 	anchor Path
 	whole  any
 }
@@ -48,7 +49,7 @@ type walker struct {
 	edits    []Edit
 	inSample map[string]bool
 	seen     map[string]bool
-	// maps lists the paths of string maps in the sample.
+	// maps lists the paths of string maps in the sample object.
 	maps []Path
 }
 
@@ -114,7 +115,7 @@ func (w *walker) property(s *Schema, at place, around []rule) {
 	w.inside(s, at, now, slices.Concat(around, own))
 }
 
-// inside adds the edits of a property's items or fields.
+// inside adds the edits of the items of a list property, or of the fields of an object property.
 func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 	next := func(step any, name string) place {
 		return place{path: at.path.Then(step), name: name, anchor: at.anchor, whole: at.whole}

@@ -161,8 +161,9 @@ func givesUp(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// swallows updates a Thing's ConfigMap until it has reported the Thing's generation as observed.
-// The buggy variant treats a conflict as success.
+// swallows updates a Thing's ConfigMap and then reports the Thing as ready, unless
+// status.observedGeneration is already current. The buggy variant treats a conflict as a successful
+// update.
 func swallows(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.ObservedGeneration == t.Generation {
 		return nil
