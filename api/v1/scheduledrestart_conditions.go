@@ -53,7 +53,7 @@ const (
 	// ReasonTargetRolling means that another rollout of the workload is in progress.
 	ReasonTargetRolling = "TargetRolling"
 	// ReasonTargetUnhealthy means that not all pods of the workload are available, or that new pods
-	// would not start, as a ConfigMap, a Secret or a key of theirs is gone.
+	// would not start, because a ConfigMap or Secret that they use, or a key in it, is missing.
 	ReasonTargetUnhealthy = "TargetUnhealthy"
 	// ReasonOutOfOrder means that a ScheduledRestart in spec.after has not finished yet.
 	ReasonOutOfOrder = "OutOfOrder"

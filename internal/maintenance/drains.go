@@ -237,7 +237,7 @@ func (d *drains) pace(node string, reads int) {
 	}
 }
 
-// enqueue queues the node of a pod if its pods are looked at.
+// enqueue queues the node of a changed pod if the node is being drained.
 func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -248,8 +248,8 @@ func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInter
 	}
 }
 
-// pause returns the time after which the pods of a node may be listed again; false if they are not
-// looked at.
+// pause returns how long to wait before the pods of a node are listed again. It returns false if the
+// node is not being drained.
 func (d *drains) pause(node string) (time.Duration, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -199,7 +199,7 @@ func (l *look) liveDeployment(ctx context.Context, key types.NamespacedName) (*a
 	return deployment, l.apiReader.Get(ctx, key, deployment)
 }
 
-// pauseAfter returns the minimum pause until the pods of a node are listed again, after a look with
-// the given number of reads. Users of the cluster decide how many pods a node has, and how often they
-// change.
+// pauseAfter returns the minimum pause until the pods of a node are listed again, after a reconcile
+// that sent the given number of reads. Without it, tenants could load the API server with many pods
+// that change often.
 func pauseAfter(reads int) time.Duration { return max(lookPause, time.Duration(reads)*pausePerRead) }

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -25,8 +24,8 @@ type restarts struct {
 	clock clock.PassiveClock
 }
 
-func newRestarts(mgr ctrl.Manager, c clock.PassiveClock) *restarts {
-	return &restarts{requests.New(mgr, "maintenance", tidekeeperv1.NodeMaintenanceLabel), c}
+func newRestarts(inner client.Client, served bool, c clock.PassiveClock) *restarts {
+	return &restarts{requests.New(inner, served, "maintenance", tidekeeperv1.NodeMaintenanceLabel), c}
 }
 
 // of returns the state of the restart of a Deployment that was requested for the given time or

@@ -27,6 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
+	"tidekeeper.dev/tidekeeper/internal/rescue/requests"
 )
 
 // drainWorkers is the maximum number of nodes whose pods are moved at the same time. If a webhook
@@ -48,7 +49,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	freezes := freeze.NewReader(mgr, c)
 	wakeups := wakeup.New[reconcile.Request](c)
 	drainWakeups := wakeup.New[reconcile.Request](c)
-	moves := newRestarts(mgr, c)
+	moves := newRestarts(mgr.GetClient(), requests.Served(mgr), c)
 	drainer := &drainReconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), drains: known, restarts: moves, freezes: freezes, metrics: m, clock: c,
 		recorder: mgr.GetEventRecorder("tidekeeper"), tell: func(name string) { wakeups.Enqueue(requestFor(name)) },

@@ -243,8 +243,9 @@ func (r *reconciler) lead(ctx context.Context) error {
 	return nil
 }
 
-// leader returns the time at which this process began to lead; zero if the budget is not filled
-// yet.
+// leader returns the time since which this process has made decisions as the leader. It is zero
+// until [reconciler.lead] has added the restarts in progress to the restart budget, because without
+// them this process could exceed the budget.
 func (r *reconciler) leader() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -104,7 +104,8 @@ func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 }
 
 // usedByPools returns the measured usage of the nodes of each pool, in the order of pools. An entry
-// is nil if the usage is unknown. It reads only the metadata of nodes.
+// is nil if the usage is unknown. The usage is read from the metrics API. The nodes are listed only
+// for their labels, which show to which pools a node belongs.
 func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
 	used := make([]*capacity.Used, len(pools))
 	if len(pools) == 0 {

@@ -111,7 +111,7 @@ func Decide(in Input) Output {
 	return d.out
 }
 
-// Reasons why pods do not leave, besides the reasons of the package drain.
+// Reasons why pods stay on a node that is being drained, in addition to those in package drain.
 const (
 	restartWaits  = "RestartWaits"
 	restartFailed = tidekeeperv1.EventRestartFailed

@@ -115,8 +115,8 @@ func (t Timeline) Slowest() (Stage, bool) {
 	return slowest, true
 }
 
-// At returns the timeline with its current stage extended to now and the shares adjusted. It
-// returns a timeline without a current stage unchanged.
+// At returns a copy of the timeline in which the last stage, unless it is Done, lasts until now.
+// Each stage's share of the total duration is recomputed.
 func (t Timeline) At(now time.Time) Timeline {
 	t.Stages = append([]Stage(nil), t.Stages...)
 	if n := len(t.Stages); n > 0 && !t.Stages[n-1].Done {

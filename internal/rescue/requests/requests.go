@@ -38,11 +38,15 @@ type Requests struct {
 	purpose, label string
 }
 
-// New returns the Requests of a controller of the given manager. purpose is a word in the names of
-// the ScheduledRestarts, and label is the key of a label on them.
-func New(mgr ctrl.Manager, purpose, label string) *Requests {
-	served := freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})
-	return &Requests{client: mgr.GetClient(), served: served, purpose: "-" + purpose + "-", label: label}
+// New returns the Requests of a controller. purpose is a word in the names of its ScheduledRestarts,
+// and label is the key of a label on them. served is the result of [Served].
+func New(c client.Client, served bool, purpose, label string) *Requests {
+	return &Requests{client: c, served: served, purpose: "-" + purpose + "-", label: label}
+}
+
+// Served reports whether the manager runs the controller that restarts workloads.
+func Served(mgr ctrl.Manager) bool {
+	return freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})
 }
 
 // Served reports whether this manager runs the controller that restarts workloads.

@@ -28,7 +28,8 @@ type gate interface {
 	// blocks returns the reason for which the gate is closed at the given time; nil if it is open.
 	// due is the due time of the restart that would start then. See [triggers.lastDue].
 	blocks(at, due time.Time) *blocker
-	// describe describes the state of the gate to users. The parameters are the same as for blocks.
+	// describe describes to users whether the gate is open at the given time and, if not, why. due
+	// is the due time of the restart that would start then, as for the method blocks.
 	describe(at, due time.Time) Gate
 }
 

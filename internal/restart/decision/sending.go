@@ -17,8 +17,9 @@ type sending struct {
 	tick, begun, due time.Time
 }
 
-// send sets the tick to send and the due time of its restart, and returns the next fact that is
-// needed to send the tick.
+// send records that a tick (the scheduled time of a restart) has to be sent to the target, and when
+// the restart is due. It returns the next fact that is needed before the tick may be sent, or
+// NeedNothing if the tick may be sent now.
 func (s *sending) send(tick, due time.Time) Need {
 	s.tick, s.due = tick, due
 	return s.confirm(due)

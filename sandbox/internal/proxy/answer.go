@@ -16,9 +16,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// method returns the HTTP method that determines the reason of a conflict error: POST for the verb
-// create, with the reason AlreadyExists. Other verbs are returned unchanged, because the reason is
-// Conflict for any other method.
+// method converts a Kubernetes verb for [apierrors.NewGenericServerResponse], which expects an HTTP
+// method. For a conflict (409), that function derives the error's reason from the method:
+// AlreadyExists for POST, and Conflict for anything else. Only the verb create is therefore
+// converted.
 func method(verb string) string {
 	if verb == "create" {
 		return http.MethodPost

@@ -24,7 +24,8 @@ type Section struct {
 // Effect is an outcome of cases, with the phrase that describes these cases in reports.
 type Effect struct{ Outcome, Says string }
 
-// summary describes how much a result proves.
+// summary builds the part of a report that explains what a result covers: how many of the planned
+// cases were completed, with which outcomes, and by which objects and fields they were judged.
 type summary[F Finding] struct {
 	cases   string
 	effects []Effect

@@ -3,7 +3,9 @@
 
 package soundness
 
-// edits lists the pairs whose bugs are about user edits of a spec, for which fuzz searches.
+// edits lists pairs of operators, one with a bug and one without. The bugs show when users edit an
+// object's spec. By making such edits, fuzz must find the bug in the first operator, and nothing in
+// the second.
 var edits = []Pair{
 	{
 		Name: "empty-list", Mistake: "takes it that a list has an item",

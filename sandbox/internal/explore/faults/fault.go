@@ -91,7 +91,8 @@ func (f Fault) Describe(w *workload.Workload) string {
 }
 
 // Effects returns the fault's consequences for which the judge does not blame the operator. There
-// are none if `f` is nil. If the fault hits the operator's start, the operator may exit.
+// are none if `f` is nil. BreaksConnections is always set for a fault at the operator's start (step
+// 0), because an operator may rightly exit if it cannot start properly.
 func (f *Fault) Effects() Effects {
 	if f == nil {
 		return Effects{}

@@ -220,8 +220,9 @@ func killedMeanwhile(component string) Proof {
 	}
 }
 
-// listedAgain proves that the operator listed the fault's resource again, or was forced to, after
-// an event was dropped.
+// listedAgain reports whether the operator listed the fault's resource again after an event was
+// dropped. A watch that was rejected with 410 Gone also counts, because the operator must then list
+// the resource before it can watch it again.
 func listedAgain(f *Fault, t *Trace) bool {
 	return t.hit(ExpireRule, func(r *observe.Request) bool { return r.Status == http.StatusGone }) != nil ||
 		slices.ContainsFunc(t.Requests, func(r observe.Request) bool {

@@ -93,8 +93,8 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
 	if heard {
-		// Wait until the events of the annotations have reached the proxy, before it stops hiding
-		// them.
+		// The annotations cause watch events for the operator. Wait until the proxy is holding them
+		// back, because otherwise its rule could be removed before they arrive.
 		await(ctx, faults.Late, func() bool { return i.Rules.fired(faults.FreezeRule) })
 	}
 	// On a slow machine, more time is needed until the operator's retries show whether it backs

@@ -349,7 +349,8 @@ func ResourceIs(resource, named string) bool {
 	return resource == named || short == named
 }
 
-// Next returns a channel that is closed when the next version arrives.
+// Next returns a channel that is closed when the recorder receives a new version of any object. To
+// miss no change, get the channel before reading the objects.
 func (r *Recorder) Next() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

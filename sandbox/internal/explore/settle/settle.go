@@ -52,7 +52,8 @@ func (s *Settler) Begin() (began time.Time, revision int64) {
 // quiet time.
 func (s *Settler) Act() { s.Began = time.Now() }
 
-// Over ends the current step, and returns the number of requests recorded so far.
+// Over ends the current step. It returns the number of requests logged so far in all steps, which
+// is the index in Log of the next step's first request.
 func (s *Settler) Over() int {
 	s.Step++
 	s.first = s.Log.Len()
