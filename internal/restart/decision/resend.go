@@ -23,7 +23,7 @@ type resender struct {
 	ending   *ending
 	wake     *alarm
 	waiting  *waiting
-	// live is true if the target was read from the API server. rolledOut tells whether a rollout
+	// live is true if the target was read from the API server. rolledOut reports whether a rollout
 	// for the tick has ever begun; nil if unknown. sent is the last tick that this process sent,
 	// and failure describes its last failed attempt to send the tick.
 	live      bool

@@ -18,7 +18,7 @@ import (
 // "lock" could belong to another program.
 const marker = ".tidekeeper-sandbox"
 
-// mark is the content of a marker file. It tells whether the data directory is kept when the
+// mark is the content of a marker file. It reports whether the data directory is kept when the
 // sandbox's owner process exits.
 type mark string
 

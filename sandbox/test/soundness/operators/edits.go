@@ -58,7 +58,7 @@ func emptyList(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// divides divides a number by the count in the Thing's spec. The buggy variant panics if the count
+// divides computes a number divided by the count in the Thing's spec. The buggy variant panics if the count
 // is 0.
 func divides(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong || t.Spec.Count > 0 {
