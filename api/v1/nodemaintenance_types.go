@@ -174,7 +174,7 @@ type MaintenanceNodes struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kubeletVersionNot) || has(self.minAgeSeconds)",message="outdated needs kubeletVersionNot, minAgeSeconds or both"
 type OutdatedNodes struct {
-	// kubeletVersionNot selects nodes with any other kubelet version, for example other than
+	// kubeletVersionNot selects nodes whose kubelet has another version than this one, for example
 	// v1.37.2.
 	//
 	// +optional

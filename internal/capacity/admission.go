@@ -6,13 +6,15 @@ package capacity
 import "k8s.io/apimachinery/pkg/util/sets"
 
 // admission evaluates the constraints between pods while the pods of lost nodes are placed on other
-// nodes. It changes the counters of the cluster, so undo must be called at the end.
+// nodes. It changes the cluster's counters of pods by topology domain, so undo must be called at
+// the end.
 type admission struct {
 	classes  *classes
 	counters []*counter
 	// ports maps each node to the host ports of the pods placed on it.
 	ports map[*node][]hostPort
-	// changes lists the pods added to and removed from the counters, for undo.
+	// changes lists the pods that were added to or removed from the counters, so that undo can
+	// reverse this.
 	changes []change
 	lost    []*node
 }
@@ -63,7 +65,7 @@ func (a *admission) admits(p pod, n *node) bool {
 	return rules.refusal(n, append(used, a.ports[n]...)) == ""
 }
 
-// place adds a pod to the counters, as a pod on its new node.
+// place counts a pod that was placed on the node, and records the host ports of the pod.
 func (a *admission) place(p pod, n *node) {
 	if a == nil {
 		return

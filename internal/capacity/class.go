@@ -30,8 +30,8 @@ type class struct {
 	terms   []term
 	parsed  bool
 	request vector
-	// size measures a pod of the class: it is the largest of the pod's shares of the cluster's
-	// allocatable resources.
+	// size is the request of a pod of the class as a fraction of the cluster's allocatable amount,
+	// for the resource with the largest fraction. Larger pods are placed first.
 	size float64
 	// unknown is a requested resource that no node offers, or empty if there is none.
 	unknown corev1.ResourceName

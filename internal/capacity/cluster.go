@@ -103,8 +103,8 @@ func newNodes(list []*corev1.Node) *Cluster {
 }
 
 // Add adds `count` copies of the example pod to a node. It does nothing if the node does not exist.
-// Pods added with the same example share a class. It must not be called after a computation of free
-// room, because some results are cached.
+// Pods added with the same example share a class. It must not be called after a method that
+// computes free resources or places pods, because such methods cache results.
 func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amount, count int) {
 	n, known := c.byName[node]
 	if !known {
@@ -121,7 +121,7 @@ func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}
 }
 
-// Pending returns the pods without a node, grouped by whether the scheduler treats them alike. The
+// Pending returns the pods without a node, in groups of pods that the scheduler treats alike. The
 // groups are sorted by descending number of pods, then by the namespace and name of their first
 // pod.
 func (c *Cluster) Pending() []Group {

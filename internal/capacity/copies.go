@@ -16,11 +16,12 @@ type nodeFit struct {
 	limit  string
 }
 
-// nodeFits holds the nodeFit of each node in a group that accepts copies of a pod.
+// nodeFits lists the nodes of a group that can accept copies of a pod, with the number of copies
+// for each node.
 type nodeFits []nodeFit
 
-// byDomain returns the sum of copies in each domain of a topology key. Nodes without the key are
-// omitted.
+// byDomain returns the number of copies that fit on the nodes of each domain of a topology key.
+// Nodes without the key are omitted.
 func (r nodeFits) byDomain(key string) map[string]int64 {
 	sums := map[string]int64{}
 	for _, fit := range r {
@@ -36,16 +37,17 @@ type sharedLimit struct {
 	name, key string
 	// perNode is true if each node forms a separate topology domain.
 	perNode bool
-	// most returns the number of copies that each domain accepts under the limit. sums is the
-	// number of copies that fit on the nodes of each domain without the limit. certain is false if
-	// the result depends on the scheduler's choices.
+	// most returns the number of copies that each domain accepts under the limit. sums maps each
+	// domain to the number of copies that fit on its nodes without the limit. certain is false if
+	// the result depends on the domain that the scheduler chooses.
 	most func(sums map[string]int64) (copies map[string]int64, certain bool)
-	// floor returns the minimum number of copies that a domain accepts, whatever the other
-	// constraints are. It is nil if the minimum is unknown.
+	// floor returns the number of copies that the limit allows in a domain in any case, regardless
+	// of the copies in other domains. It is nil if the minimum is unknown.
 	floor func(domain string) int64
 }
 
-// shared returns the limits that the rules impose on copies of their pod.
+// shared returns the limits that the rules impose on the number of copies of the pod in a topology
+// domain. It returns nil if r is nil.
 func (r *rules) shared() (limits []sharedLimit) {
 	if r == nil {
 		return nil
@@ -80,9 +82,9 @@ func oneEach(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// oneDomain implements [sharedLimit.most] for copies that must share a domain. It assumes the
-// domain with the largest sum. The scheduler may choose another domain, so the number is certain
-// only if all sums other than 0 are equal.
+// oneDomain implements [sharedLimit.most] for copies that must all be in the same domain. It
+// assumes that this is the domain with the largest sum. The scheduler may choose another domain, so
+// the result is certain only if all sums other than 0 are equal.
 func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 	best, certain := "", true
 	for domain, sum := range sums {
@@ -98,8 +100,8 @@ func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 
 // most implements [sharedLimit.most]. Copies are placed until no domain accepts another copy. The
 // domain with the fewest pods always accepts a copy while one fits on its nodes, so at the end it
-// is full, and every other domain is full or has maxSkew more pods. This holds for any order of
-// placements.
+// is full. Every other domain is then also full, or has maxSkew more pods. This result does not
+// depend on the order in which copies are placed.
 func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	least, count := int64(math.MaxInt64), 0
 	for domain, nodes := range s.domains.nodes {
@@ -118,13 +120,14 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	return copies, true
 }
 
-// floor implements [sharedLimit.floor]. While copies are placed, the smallest number of pods in any
-// domain never decreases, and so neither does the number of copies that the domain accepts.
+// floor implements [sharedLimit.floor]. It returns the number of copies that the domain accepts
+// now. Copies in other domains cannot reduce this number, because they cannot reduce the smallest
+// number of pods in any domain.
 func (s *spreadRule) floor(domain string) int64 {
 	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.pods[domain]))
 }
 
-// limited is the result of applying a shared limit to a group of nodes.
+// limited is the number of copies of a pod on a group of nodes under a shared limit.
 type limited struct {
 	sharedLimit
 	total int64
@@ -134,7 +137,7 @@ type limited struct {
 	certain      bool
 }
 
-// apply applies a limit to the copies on the nodes.
+// apply returns the number of copies that the nodes accept together under a limit.
 func (r nodeFits) apply(limit sharedLimit) limited {
 	l := limited{sharedLimit: limit, sums: r.byDomain(limit.key)}
 	l.copies, l.certain = limit.most(l.sums)
@@ -149,8 +152,8 @@ func (r nodeFits) apply(limit sharedLimit) limited {
 	return l
 }
 
-// of returns the number of copies that the node's domain accepts, and whether that is less than the
-// sum on its nodes. A node in no domain is not limited.
+// of returns the number of copies that the node's domain accepts under the limit. fewer is true if
+// more copies fit on the nodes of the domain without the limit. A node in no domain is not limited.
 func (l *limited) of(n *node) (copies int64, fewer bool) {
 	domain, has := n.object.Labels[l.key]
 	if !has {
@@ -188,9 +191,9 @@ func (r nodeFits) applyAll(limits []sharedLimit) (best limited, uncertain []stri
 	return best, uncertain
 }
 
-// nested splits the limits into the only limit whose domains have several nodes and the limits per
-// node. ok is false if the number of limits of the first kind is not exactly 1, or if a limit per
-// node has no known floor.
+// nested splits the limits into the limit whose domains can have several nodes, main, and the
+// limits for which each node is a separate domain, bounds. ok is false unless there is exactly one
+// limit of the first kind, and all other limits have a floor.
 func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bool) {
 	found := 0
 	for _, limit := range limits {
@@ -207,8 +210,9 @@ func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bo
 	return main, bounds, found == 1
 }
 
-// capped returns r with the numbers of copies reduced by the given limits: if `most` is set, to the
-// maximum numbers of copies that the limits allow, and otherwise to the floors of the limits.
+// capped returns r with the numbers of copies reduced by the given limits. If `most` is set, they
+// are reduced to the maximum numbers that the limits allow, and otherwise to the floors of the
+// limits.
 func (r nodeFits) capped(limits []sharedLimit, most bool) nodeFits {
 	result := slices.Clone(r)
 	for _, limit := range limits {

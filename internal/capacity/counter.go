@@ -15,8 +15,8 @@ type counter struct {
 	key string
 	// selects reports whether a pod is counted.
 	selects func(p pod) bool
-	// on reports whether a node counts as part of its domain. If it is nil, each node with the
-	// label does.
+	// on reports whether a node counts as part of its domain. If on is nil, every node with the
+	// label `key` counts.
 	on    func(n *corev1.Node) bool
 	pods  map[string]int
 	total int
@@ -81,8 +81,8 @@ func (d *domains) raise(pods, by int) {
 	}
 }
 
-// least returns the smallest number of pods in any domain. As in the scheduler, it is 0 if there
-// are fewer domains than `wanted`.
+// least returns the smallest number of pods in any domain. As in the scheduler, it returns 0 if
+// there are fewer domains than `wanted`, the minDomains of the constraint.
 func (d *domains) least(wanted int) int {
 	count, least := 0, math.MaxInt32
 	for pods, domains := range d.byPods {

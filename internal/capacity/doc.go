@@ -34,7 +34,7 @@
 // TaintToleration, NodeAffinity (including node selectors) and NodeUnschedulable, using
 // k8s.io/component-helpers, and by those of InterPodAffinity, PodTopologySpread and NodePorts for
 // pods whose labels are known. Constraints on volumes or devices are not evaluated. They are named
-// in [Shape.Unevaluated], and make the computed counts upper bounds. Constraints between pods make
-// a count an upper bound only if it depends on the order in which the scheduler uses the nodes. The
-// package test/room compares the counts with the scheduler's plugins in random clusters.
+// in [Shape.Unevaluated], and the computed counts are then upper bounds. Constraints between pods
+// make a count an upper bound only if it depends on the order in which the scheduler uses the
+// nodes. The package test/room compares the counts with the scheduler's plugins in random clusters.
 package capacity

@@ -24,12 +24,12 @@ type Fit struct {
 	AtMost []string `json:"atMost,omitempty"`
 	// Nodes is the number of nodes that can accept copies.
 	Nodes int `json:"nodes"`
-	// LimitedBy counts the nodes that can accept copies by the resource that limits the number of
-	// copies.
+	// LimitedBy lists each resource or constraint that limits the number of copies on some of these
+	// nodes, with the number of nodes that it limits.
 	LimitedBy []Count `json:"limitedBy"`
-	// Refused counts the nodes that cannot accept a copy by reason, such as a taint, a label, or
-	// "not enough cpu". If a node could not accept a copy even without its other pods, all its
-	// reasons are combined into a single string.
+	// Refused lists each reason why nodes cannot accept a copy, such as a taint, a label, or "not
+	// enough cpu", with the number of these nodes. If a node could not accept a copy even without
+	// its other pods, all its reasons are combined into a single string.
 	Refused []Count `json:"refused"`
 	// OnEmptyNode is the maximum number of copies that any node of the group could accept if only
 	// DaemonSet pods ran on it. If it is 0, freeing resources does not help: the pod would have to
@@ -37,7 +37,7 @@ type Fit struct {
 	OnEmptyNode int64 `json:"onEmptyNode"`
 }
 
-// Count is the number of nodes to which the description in What applies.
+// Count is a reason or a limit, described in What, with the number of nodes to which it applies.
 type Count struct {
 	What  string `json:"what"`
 	Nodes int    `json:"nodes"`
@@ -94,7 +94,9 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	return f
 }
 
-// share applies the limits that nodes share, such as topology spread constraints, to a Fit.
+// share completes f under limits that apply to several nodes together, such as topology spread
+// constraints. free lists the nodes that can accept copies without these limits. Nodes that accept
+// no copy under the limits are added to refusals.
 func (f *Fit) share(free nodeFits, limits []sharedLimit, refusals map[Count]int) {
 	by := map[Count]int{}
 	defer func() { f.LimitedBy = counts(by) }()

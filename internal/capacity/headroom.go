@@ -11,8 +11,8 @@ import (
 )
 
 // WorstNode simulates the loss of each named node in turn, and returns the node whose loss leaves
-// the most pods unschedulable. Ties are broken by the number of pods to place, then by node name.
-// found is false if none of the nodes exists.
+// the most pods unschedulable. Among equal losses, it returns the loss with the most pods to place,
+// then the first node by name. found is false if none of the nodes exists.
 func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool) {
 	for _, n := range c.named(names) {
 		name := n.object.Name
@@ -23,9 +23,9 @@ func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool
 	return node, worst, found
 }
 
-// worstZone is like [Cluster.WorstNode], but simulates the loss of each zone of the named nodes.
-// Pods on other nodes of a lost zone are not reported, but also take up room on the remaining
-// nodes.
+// worstZone is like [Cluster.WorstNode], but simulates the loss of each zone of the named nodes. A
+// zone is lost with all its nodes, but only pods on the named nodes are reported. The other pods of
+// the zone only use resources of the remaining nodes.
 func (c *Cluster) worstZone(names []string) (zone string, worst Loss, found bool) {
 	zones := c.Zones()
 	for _, name := range c.Members(names).Zones() {

@@ -22,9 +22,9 @@ type Loss struct {
 	Pods int `json:"pods"`
 	// Unmanaged is the number of pods that no controller would replace, including static pods.
 	Unmanaged int `json:"unmanaged"`
-	// WithoutPlace counts the pods that fit on no remaining node by workload, sorted by descending
-	// number. If it is empty, all pods were placed. If not, another placement may still fit all
-	// pods.
+	// WithoutPlace lists, for each workload, the number of its pods that fit on no remaining node,
+	// sorted by descending number. If the list is empty, all pods were placed. Otherwise, another
+	// placement may still fit all pods.
 	WithoutPlace []WithoutPlace `json:"withoutPlace"`
 	// Requests is the sum of the requests of the pods in WithoutPlace.
 	Requests corev1.ResourceList `json:"requests,omitempty"`

@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// relations indexes the running pods that constraints between pods depend on. Its fields are filled
-// when they are first needed, because most pods have no constraints on other pods.
+// relations indexes the running pods that constraints between pods depend on. Its fields are
+// computed only when they are first needed, because most pods have no constraints on other pods.
 type relations struct {
 	nodes []*node
 	// byNamespace contains the running pods by namespace.
@@ -190,8 +190,8 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 	return rule, complete
 }
 
-// refusal returns the name of the constraint between pods for which a node accepts no copy of a pod
-// with the given rules, or "" if there is none.
+// refusal returns the name of the constraint between pods because of which a node accepts no copy
+// of a pod with the given rules. It returns "" if there is no such constraint.
 func (r *relations) refusal(of *rules, n *node) string {
 	if of == nil {
 		return ""

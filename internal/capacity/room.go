@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Causes lists the possible causes for which a node's resources are lost to new pods. If several
+// Causes lists the possible causes why new pods cannot use the free resources of a node. If several
 // causes apply to a node, the first in this list counts.
 var Causes = []tidekeeperv1.LostCause{
 	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostOtherTaint, tidekeeperv1.LostPodLimitReached,

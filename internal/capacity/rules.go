@@ -40,7 +40,8 @@ type rules struct {
 // antiRule is an anti-affinity term of a pod.
 type antiRule struct {
 	*counter
-	// self is true if the pod matches its own term, so that a domain accepts only a single copy.
+	// self is true if the pod matches its own term, so that a topology domain accepts only a single
+	// copy of the pod.
 	self bool
 	// perNode is true if each node forms a separate topology domain.
 	perNode bool
@@ -208,7 +209,7 @@ func (s *spreadRule) admits(n *node) bool {
 	return s.has(n) && s.at(n)+s.self-s.domains.least(s.minDomains) <= s.maxSkew
 }
 
-// has reports whether the node has the label of the topology key.
+// has reports whether the node has the label that is the constraint's topology key.
 func (s *spreadRule) has(n *node) bool {
 	_, has := n.object.Labels[s.key]
 	return has

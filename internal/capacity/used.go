@@ -77,8 +77,8 @@ func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	return u
 }
 
-// scales limits the precision of the reported sums. Metrics servers report nanocores, which would
-// be hard to read.
+// scales limits the precision of the reported sums. Metrics servers report CPU usage in nanocores,
+// which would be hard to read.
 var scales = map[corev1.ResourceName]resource.Scale{corev1.ResourceCPU: resource.Milli, corev1.ResourceMemory: 0}
 
 // usable reports whether the metrics are plausible and have not expired.

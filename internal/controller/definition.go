@@ -29,7 +29,8 @@ type Definition struct {
 	Namespaced bool
 
 	// Watches lists the kinds that the controller reads, as empty objects. Their informers are
-	// started before the controller. No other kind can be read through the cache.
+	// started before the controller. Apart from the kinds in Optional, OptionalWatches and Borrows,
+	// the controller can read no other kind through the cache.
 	Watches []client.Object
 
 	// Optional lists the kinds that the controller watches while the cluster serves them. Their

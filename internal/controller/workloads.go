@@ -36,7 +36,7 @@ func WorkloadRules(verbs []string, reason string) []Rule {
 	return rules
 }
 
-// OptionalRule returns the right to watch the CRDs of those workload kinds that are optional.
+// OptionalRule returns the rule that grants the right to watch the CRDs of optional workload kinds.
 func OptionalRule() Rule {
 	rule := Rule{
 		Group: optional.CustomResourceDefinitions.Group, Resources: []string{optional.CustomResourceDefinitions.Resource}, Verbs: []string{"list", "watch"},

@@ -20,8 +20,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Right is the permission to use a verb on one of Tidekeeper's objects, as checked by an access
-// review.
+// Right is the permission to use a verb on one of Tidekeeper's objects, as checked by a
+// SelfSubjectAccessReview. Namespace is "" for objects without a namespace. Name is "" for the verb
+// create.
 type Right struct{ Verb, Resource, Namespace, Name string }
 
 // Actions performs the actions that --allow-actions enables. Each action returns its outcome as a
@@ -29,13 +30,13 @@ type Right struct{ Verb, Resource, Namespace, Name string }
 type Actions interface {
 	// Allowed reports whether an access review grants the user the given permission.
 	Allowed(ctx context.Context, right Right) (bool, error)
-	// RestartNow requests a restart of the workload of a ScheduledRestart. Suspend and Resume
-	// suspend and resume the schedule of a ScheduledRestart.
+	// RestartNow requests a restart of the workload of the named ScheduledRestart. Suspend stops
+	// the schedule of the named ScheduledRestart, and Resume continues the schedule.
 	RestartNow(ctx context.Context, namespace, name string) (string, error)
 	Suspend(ctx context.Context, namespace, name string) (string, error)
 	Resume(ctx context.Context, namespace, name string) (string, error)
-	// Freeze creates a Freeze for the given namespaces; an empty list means all namespaces. `until`
-	// is a time or a duration.
+	// Freeze creates a Freeze for the given namespaces; an empty list means all namespaces. The end
+	// of the Freeze is the parameter until, which is either a time or a duration from now.
 	Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error)
 	// Thaw deletes the Freeze with this name and UID.
 	Thaw(ctx context.Context, name string, uid types.UID) (string, error)
@@ -54,7 +55,7 @@ const (
 // in Object.
 type action struct {
 	Name, Text, Question string
-	// Ask is the heading of the confirmation dialog, a question.
+	// Ask is the heading of the confirmation dialog, such as "Freeze restarts?".
 	Ask string
 	// Object is the action and the object that it changes, as JSON.
 	Object string
@@ -64,7 +65,7 @@ type action struct {
 	Namespaces string
 }
 
-// asked is the request body of a confirmed action.
+// asked is the body of the HTTP request that the browser sends when the user confirms an action.
 type asked struct {
 	Action    string    `json:"action"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -154,7 +155,8 @@ func (b *buttons) thaw(f *view.Freeze) []action {
 	}}
 }
 
-// do returns the function that performs the action, and the permission that it requires.
+// do returns the function that performs the action, and the permission that the user needs for the
+// action. It returns an error if the action is unknown, or if a required field of a is empty.
 func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error), error) {
 	restarts := map[string]func(context.Context, string, string) (string, error){
 		actNow: actions.RestartNow, actSuspend: actions.Suspend, actResume: actions.Resume,
@@ -181,7 +183,8 @@ func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error
 	}
 }
 
-// serveAction handles the request of a confirmed dialog, and performs the action.
+// serveAction handles the HTTP request that the browser sends when the user confirms an action. It
+// checks the user's permission, and then performs the action.
 func serveAction(actions Actions, w http.ResponseWriter, r *http.Request) {
 	if actions == nil {
 		http.Error(w, "this page is read-only: start it with --allow-actions", http.StatusForbidden)

@@ -22,8 +22,8 @@ type address struct {
 // get returns the value of a query parameter, or "" if it is missing.
 func (a address) get(name string) string { return a.query.Get(name) }
 
-// with returns the page's URL with a query parameter set to value. An empty value removes the
-// parameter.
+// with returns a URL, relative to the page, that differs from the page's URL in a single query
+// parameter. An empty value removes the parameter.
 func (a address) with(name, value string) string {
 	query := url.Values{}
 	for key, values := range a.query {

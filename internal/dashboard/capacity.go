@@ -66,7 +66,7 @@ var formFields = []field{
 	{Name: "request", Label: "Other", Example: "ephemeral-storage=10Gi", flag: "--request"},
 }
 
-// Initial values of the form on the capacity page.
+// Resource requests with which the form on the capacity page is filled in when the page is opened.
 const (
 	firstCPU    = "1"
 	firstMemory = "2Gi"
@@ -137,7 +137,7 @@ func capacityPage(r *request) (*page, error) {
 		d.Requests = resources.TextOfRequests(capacity.RequestsOf(pod))
 	}
 	room, losses := r.model.parts()
-	if d.Sequence = sequenceOf(r.address, room); room == nil {
+	if d.Sequence = sequenceOf(r.address, room, r.frame.links); room == nil {
 		return p, nil
 	}
 	d.Workloads = workloadNames(r.snapshot.pods(), r.address)
@@ -168,9 +168,9 @@ func capacityPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// severityOfNone returns the severity of a pool into which no copy fits. It returns a warning if
-// the pool is full or its nodes are too small, and Neutral if the pool excludes the pod, for
-// example by a taint.
+// severityOfNone returns the severity to show for a pool into which no copy of the pod fits. The
+// severity is Warning if the pool is full or its nodes are too small. It is Neutral if the pool
+// excludes the pod, for example by a taint.
 func severityOfNone(fit *view.PoolFit) view.Severity {
 	if fit.OnEmptyNode > 0 || slices.ContainsFunc(fit.Refused, func(c capacity.Count) bool { return c.TooSmall }) {
 		return view.Warning
@@ -179,8 +179,9 @@ func severityOfNone(fit *view.PoolFit) view.Severity {
 }
 
 // ask returns the pod that the user described in the form of the capacity page, and the equivalent
-// command. The pod is nil if the form is empty. The function podLike returns a pod like those of
-// the named workload.
+// kubectl tide command. It returns an error if the form is empty or invalid, or if the workload
+// could not be read. The function podLike returns a pod with the properties of the named workload's
+// pods.
 func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	if d.Like = strings.TrimSpace(a.get("like")); d.Like != "" {
 		return d.askLike(a.namespace, podLike)
@@ -193,7 +194,7 @@ func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, 
 }
 
 // read parses the resource amounts that the user entered on the capacity page. It returns the
-// amounts as the requests of a pod, and the equivalent command.
+// amounts as the requests of a pod, and the equivalent kubectl tide command.
 func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	asked := false
@@ -224,8 +225,8 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	return requests, command, nil
 }
 
-// errNothingAsked is the error if the user entered neither a resource amount nor a workload on the
-// capacity page. The equivalent command also requires one of them.
+// errNothingAsked is the error if the form on the capacity page is empty. The user must enter a
+// resource amount or a workload.
 var errNothingAsked = errors.New("write an amount that a copy requests, or a workload")
 
 // anExponent matches the end of a resource amount with a decimal exponent of at most two digits. An

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// ticketAge is the time after a browser tab's last request for which the tab's ticket, with
-	// which it authenticates after a reload, stays valid. It is short, because a browser may have
-	// written the ticket to disk.
+	// ticketAge is the time for which a browser tab's ticket stays valid after the tab's last
+	// request. A ticket is the secret with which a tab authenticates after a reload. The time is
+	// short, because the browser may have written the ticket to disk.
 	ticketAge = 5 * time.Minute
-	// inviteAge is the lifetime of an invitation, a code that admits another tab of the same
-	// browser.
+	// inviteAge is the time for which an unused code that admits another browser tab stays valid.
 	inviteAge = time.Minute
 	// mostWrong is the number of wrong codes and tickets after which the dashboard rejects all
-	// codes and tickets until it creates a new link.
+	// codes and tickets until a new link to the dashboard is created.
 	mostWrong = 100
 	// mostTabs is the maximum number of browser tabs that may use the dashboard. mostInvites is the
 	// maximum number of unused codes that admit another tab.
@@ -39,12 +38,14 @@ type sum [sha256.Size]byte
 
 func sumOf(secret string) sum { return sha256.Sum256([]byte(secret)) }
 
-// is compares two hashes of secrets in constant time. A zero hash equals the hash of no secret.
+// is compares two hashes of secrets in constant time. A zero hash differs from the hash of every
+// secret.
 func (s *sum) is(of sum) bool { return subtle.ConstantTimeCompare(s[:], of[:]) == 1 }
 
-// door authenticates browser tabs and programs. A tab exchanges the single-use code in its link for
-// a token, which it keeps in memory, and a single-use ticket. When the tab is reloaded, it
-// exchanges the ticket for a new token and ticket.
+// door authenticates the requests of browser tabs and of programs. A tab exchanges the single-use
+// code in its link for a token, which authenticates the tab's requests, and a ticket. A reload
+// deletes the token, which the tab only holds in memory. The tab then exchanges the ticket for a
+// new token and ticket.
 type door struct {
 	now func() time.Time
 	// onGuess is called when the number of wrong codes and tickets reaches mostWrong. It may be
@@ -57,8 +58,8 @@ type door struct {
 	mu sync.Mutex
 	// program is the hash of the token for programs, or zero if programs have no access.
 	program sum
-	// code is the hash of the single-use code in the latest link to the dashboard, or zero if the
-	// code has been used.
+	// code is the hash of the single-use code in the latest link to the dashboard. It is zero if
+	// the code has been used, or if too many wrong codes have invalidated the code.
 	code    sum
 	invites []invite
 	tabs    []*tab
@@ -66,8 +67,8 @@ type door struct {
 	wrong int
 }
 
-// invite is an unused invitation: the hash of a code that a tab requested for another tab, and the
-// time of the request.
+// invite is an unused code that a browser tab has requested in order to admit another tab: the hash
+// of the code, and the time of the request.
 type invite struct {
 	code sum
 	made time.Time
@@ -77,7 +78,8 @@ type invite struct {
 type tab struct {
 	token, ticket sum
 	// before is the ticket that the tab exchanged for its current token. It remains valid until the
-	// token is first used, because a tab that is reloaded twice in a row never receives the token.
+	// tab first uses the token. If the tab is reloaded before it receives the token, it has no
+	// other ticket.
 	before sum
 	// asking is the number of the browser tab's open requests. asked is the time at which its last
 	// request began or ended.
@@ -103,7 +105,8 @@ func (d *door) newCode() string {
 	return code
 }
 
-// invite returns a single-use code that admits another browser tab.
+// invite returns a single-use code that admits another browser tab. If mostInvites codes are
+// already unused, the oldest code becomes invalid.
 func (d *door) invite() string {
 	code := NewToken()
 	d.mu.Lock()
@@ -115,7 +118,7 @@ func (d *door) invite() string {
 	return code
 }
 
-// pass is the response to a browser tab that presents a valid code or ticket.
+// pass is the response to a browser tab that sends a valid code or ticket.
 type pass struct {
 	// Token authenticates all requests for data. A reloaded tab exchanges Ticket for a new pass.
 	Token  string `json:"token"`
@@ -127,8 +130,9 @@ var (
 	errGuessed = errors.New("too many wrong codes were tried: no code is taken until kubectl tide dashboard prints another link")
 )
 
-// enter admits a browser tab that presents a valid code or ticket. The code or ticket becomes
-// invalid, and the returned pass contains its replacement.
+// enter admits a browser tab that sends a valid code or ticket, and returns a new token and ticket.
+// A code becomes invalid immediately. A ticket becomes invalid when the tab first uses the new
+// token.
 func (d *door) enter(shown string) (pass, error) {
 	of, p := sumOf(shown), pass{NewToken(), NewToken()}
 	d.mu.Lock()
@@ -151,8 +155,9 @@ func (d *door) enter(shown string) (pass, error) {
 	return p, nil
 }
 
-// spend consumes the code or ticket with the given hash, and returns the tab that it admits. It
-// returns nil if the code or ticket is invalid. The caller must hold the mutex.
+// spend returns the browser tab that the code or ticket with the given hash admits, or nil if the
+// code or ticket is invalid. A code admits a new tab, and becomes invalid. The caller must hold
+// d.mu.
 func (d *door) spend(of sum) *tab {
 	now := d.now()
 	d.invites = slices.DeleteFunc(d.invites, func(i invite) bool { return now.Sub(i.made) > inviteAge })
@@ -178,8 +183,8 @@ func (d *door) spend(of sum) *tab {
 	return nil
 }
 
-// addTab adds a browser tab. If there are already mostTabs tabs, it replaces the tab whose last
-// request is the oldest. The caller must hold the mutex.
+// addTab adds a browser tab. If there are already mostTabs tabs, it removes the tab whose last
+// request is the oldest, preferably a tab without open requests. The caller must hold d.mu.
 func (d *door) addTab() *tab {
 	if len(d.tabs) >= mostTabs {
 		oldest := slices.MinFunc(d.tabs, func(a, b *tab) int {
@@ -195,8 +200,8 @@ func (d *door) addTab() *tab {
 	return t
 }
 
-// admit reports whether a request's token is valid. If it is valid, the caller must call done at
-// the end of the request.
+// admit reports whether the token of a request is valid. If so, the caller must call done at the
+// end of the request, because a tab's ticket does not expire while the tab has open requests.
 func (d *door) admit(token string) (done func(), good bool) {
 	of := sumOf(token)
 	d.mu.Lock()

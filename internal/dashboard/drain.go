@@ -19,8 +19,8 @@ type Drain struct {
 	// Pods is the number of pods that a drain would move or delete.
 	Pods     int
 	Blockers []drain.Blocker
-	// Problem explains why the blocking pods are unknown. NoVolumes explains why the pods' volumes
-	// are not evaluated. Both are "" otherwise.
+	// Problem explains why the blocking pods are unknown, or is "" if they are known. NoVolumes
+	// explains why the pods' volumes are not evaluated, or is "" if the volumes are evaluated.
 	Problem, NoVolumes string
 }
 
@@ -30,11 +30,11 @@ func (q *questions) drain(node *corev1.Node, others []*corev1.Node) (Drain, bool
 	return look(q, &q.drains, node.Name, func(ctx context.Context) Drain { return q.cluster.Drain(ctx, node, others, q.now) })
 }
 
-// drainPanel is the section of the node panel that shows the blockers of draining the node.
+// drainPanel is the section of the node panel that shows the pods that block draining the node.
 type drainPanel struct {
 	Pods int
-	// Unknown explains why the blocking pods are unknown. NoVolumes explains why the pods' volumes
-	// are not evaluated. Both are "" otherwise.
+	// Unknown explains why the blocking pods are unknown, or is "" if they are known. NoVolumes
+	// explains why the pods' volumes are not evaluated, or is "" if the volumes are evaluated.
 	Unknown, NoVolumes string
 	Rows               []drainRow
 	// More is the number of blocking pods that the table omits.

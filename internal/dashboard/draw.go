@@ -34,8 +34,8 @@ func plural(n int, noun string) string {
 // ofAll formats a number out of a total, such as 3/5.
 func ofAll(some, all int) string { return fmt.Sprintf("%d/%d", some, all) }
 
-// levelBar is the requested percentage of a resource with a bar, as shown in tables of pools and
-// nodes.
+// levelBar shows the percentage of a resource that pods request, as a number and as a bar, in the
+// tables of pools and nodes.
 type levelBar struct {
 	Resource string
 	Known    bool
@@ -51,20 +51,21 @@ func levelOf(levels []view.Level, name corev1.ResourceName) levelBar {
 	return levelBar{Resource: string(name), Known: known, Percent: l.Percent, Width: min(100, l.Percent), Amount: l.Amount(), Is: l.Severity()}
 }
 
-// tide is the bar of a resource on a pool's page. It shows the requested, used and lost shares of
-// the allocatable amount. Positions and widths are in thousandths of the bar's width.
+// tide is the bar of a resource on a pool's page. It shows the parts of the allocatable amount that
+// pods request, that are in use, and that new pods cannot use. Positions and widths are in
+// thousandths of the bar's width.
 type tide struct {
 	levelBar
-	// Lost is the share that no new pod can use. It is drawn at the right end of the bar. Used is
-	// drawn as a mark.
+	// Lost is the part of the allocatable amount that no new pod can use, drawn at the right end of
+	// the bar. Used is the measured usage, drawn as a vertical line.
 	Requested, Lost, Used int64
 	LostX, UsedX          int64
 	LostText, UsedText    string
 	Free                  string
 }
 
-// tideOf returns the bar of a resource. room (the capacity for new pods) and used are nil if they
-// are unknown.
+// tideOf returns the bar of a resource. room is the capacity of the pool for new pods, or nil if it
+// is unknown. used is the measured usage, or nil if it is unknown.
 func tideOf(l view.Level, room *capacity.Room, used *capacity.Used) tide {
 	name := corev1.ResourceName(l.Resource)
 	t := tide{levelBar: levelOf([]view.Level{l}, name), LostText: "-", UsedText: "-", Free: "-"}
@@ -99,8 +100,9 @@ func tideOf(l view.Level, room *capacity.Room, used *capacity.Used) tide {
 	return t
 }
 
-// classTexts lists the labels of the classes on the node map. A class is a range of the percentage
-// that pods request of a resource.
+// classTexts lists the labels of the classes of nodes on the node map. A class is a range of
+// percentages. A node belongs to the range that contains the percentage of a resource that the
+// node's pods request.
 var classTexts = []string{"0–19%", "20–39%", "40–59%", "60–79%", "80–94%", "95% or more"}
 
 // classOf returns the index in classTexts of the class of a percentage.
@@ -115,8 +117,8 @@ func classOf(percent int32) int {
 	}
 }
 
-// nodeMap shows a square for each node, and a histogram of the nodes by the level of their fullest
-// resource.
+// nodeMap shows a square for each node, and a histogram of the nodes by the percentage that is
+// requested of their fullest resource.
 type nodeMap struct {
 	Groups    []nodeGroup
 	Legend    []stageKey

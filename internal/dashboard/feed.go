@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
-// start starts the watch of a kind, and returns the feed with its objects. The caller must hold the
-// World's mutex.
+// start starts to watch a kind, and returns the feed that stores the kind's objects. The caller
+// must hold w.mu.
 func (w *World) start(kind Kind) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &feed{stop: cancel, done: make(chan struct{}), synced: make(chan struct{}), failed: make(chan struct{}), lastUsed: w.now()}
@@ -94,8 +94,8 @@ type touched struct {
 // sorted list. After more changes, all objects are sorted again.
 const mostTouched = 256
 
-// touch records for the next call of the method list that an object was changed or deleted. The
-// caller must hold the World's mutex.
+// touch records that an object was changed or deleted, so that the method list can update the
+// sorted list of objects. The caller must hold the mutex of the World.
 func (f *feed) touch(o any, deleted bool) {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj

@@ -80,14 +80,15 @@ func (f *fleet) hold(b builder) (release func()) {
 	}
 }
 
-// errNoContext is the error for a context that the dashboard does not show.
+// errNoContext is the error for a kubeconfig context that the dashboard does not show.
 var errNoContext = errors.New("there is no such context: the page shows only the contexts in --contexts")
 
 // aboutAll reports whether the page at the given path can show all clusters together.
 func aboutAll(path string) bool { return path == "/" || path == "/restarts" }
 
-// of returns the cluster that the query parameter context selects, or nil for a page about all
-// clusters. If it returns a cluster, the returned query names it in the parameter context.
+// of returns the cluster that the query parameter "context" selects, or nil for a page about all
+// clusters. Without the parameter, a page that cannot be about all clusters is about the first
+// cluster. If of returns a cluster, the returned query contains the cluster's context.
 func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 	name := query.Get("context")
 	if name == "" && aboutAll(path) {

@@ -50,9 +50,10 @@ type fleetData[T any] struct {
 	Errors []clusterError `json:"errors,omitempty"`
 }
 
-// problemsOf returns a sentence for each problem of the cluster, beginning with the cluster's
-// context. The parameters problems, noManager and oldForecast are the problems on the cluster's own
-// page; the latter two may be "". `local` is the local time at which the connection was lost.
+// problemsOf returns a sentence for each problem of the cluster, prefixed with the cluster's
+// context. The parameters problems, noManager and oldForecast are messages from the cluster's own
+// page. noManager and oldForecast are "" if there is no such problem. `local` is the local time at
+// which the connection to the cluster was lost.
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
@@ -161,8 +162,8 @@ func (d *overview) add(of links, other *overview) {
 	}
 }
 
-// finish sorts the merged rows of all clusters, and keeps only the worst restarts and start-ups. It
-// draws the bars of all start-ups on the same scale.
+// finish sorts the merged rows of all clusters. It keeps only the restarts with the most serious
+// problems and the slowest start-ups, and draws the bars of all start-ups on the same scale.
 func (d *overview) finish() {
 	sortMaintenances(d.Maintenances)
 	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })

@@ -25,17 +25,19 @@ const (
 	// longestForecast is the time limit for computing a forecast. It is needed because tenants
 	// control the cost of a forecast by their schedules.
 	longestForecast = 20 * time.Second
-	// forecastRest is the pause after computing a forecast, as a multiple of the computing time.
-	// With 9, at most a tenth of the time is spent on computing forecasts for a period.
+	// forecastRest is the length of the pause after computing a forecast, as a multiple of the
+	// computing time. With the value 9, computing takes at most a tenth of the time. The pauses of
+	// forecasts for different periods into the future are independent.
 	forecastRest = 9
 	// assumedDuration is the assumed duration of a restart whose history contains no success, as in
 	// kubectl tide restarts forecast.
 	assumedDuration = time.Minute
 )
 
-// forecasts computes restart forecasts for the pages, without holding the lock of the pages. For
-// each period into the future, it runs at most one computation at a time, and pauses between
-// computations. In the meantime, pages show the previous forecast.
+// forecasts computes restart forecasts for the pages, without holding the lock of the pages.
+// Forecasts for different periods into the future, such as 24 hours and 7 days, are independent.
+// For each period, at most one computation runs at a time, followed by a pause. Meanwhile, pages
+// show the previous forecast.
 type forecasts struct {
 	now func() time.Time
 	run func(context.Context, forecast.Input) forecast.Forecast
@@ -77,8 +79,9 @@ type shownForecast struct {
 	forecast.Forecast
 	// Known is set if a forecast is available.
 	Known bool
-	// `at` is the time of the forecast. old is set if the input has changed since, or the forecast
-	// is older than forecastAge. problem is the reason why the last computation failed, or "".
+	// `at` is the time of the forecast. old is set if the forecast's input has changed since then,
+	// or if the forecast is older than forecastAge. problem is the reason why the last computation
+	// failed, or "".
 	at      time.Time
 	old     bool
 	problem string

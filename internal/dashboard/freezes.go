@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// freezeRow shows a Freeze that has not ended.
+// freezeRow is a table row that shows a Freeze that has not ended.
 type freezeRow struct {
 	view.Freeze
 	State       string
@@ -23,8 +23,8 @@ type freezeRow struct {
 }
 
 // freezeRows returns a row for each Freeze that has not ended. Even if the dashboard is limited to
-// a namespace, it includes the Freezes of other namespaces, because every Freeze holds back
-// NoExecute taints on nodes.
+// a namespace, it includes the Freezes of other namespaces, because every Freeze prevents pools
+// from adding NoExecute taints to nodes.
 func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	var rows []freezeRow
 	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](s, kindFreezes), s.now) {
@@ -38,7 +38,9 @@ func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	return rows
 }
 
-// heldBackText states the numbers of restarts and nodes that a Freeze holds back.
+// heldBackText describes the effect of a Freeze: the numbers of waiting restarts, of missed ticks
+// (scheduled times of restarts), and of nodes whose taint is delayed. It returns "nothing" if all
+// numbers are 0.
 func heldBackText(h tidekeeperv1.HeldBack) string {
 	var parts []string
 	for _, part := range []struct {

@@ -29,8 +29,9 @@ func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 type gateReader struct {
 	snapshot *snapshot
 	settings view.Settings
-	// active lists the restarts in progress, which may use slots. targets maps the kinds of
-	// workloads to their objects, keyed by namespace and name. Both are nil until they are needed.
+	// active lists the ScheduledRestarts with a restart in progress, which may use a slot of the
+	// restart budget. targets maps the resource name of each kind of workload to the workloads of
+	// the kind, keyed by namespace and name. Both are nil until they are needed.
 	active  []*tidekeeperv1.ScheduledRestart
 	targets map[string]map[types.NamespacedName]workload.Object
 }
@@ -73,7 +74,7 @@ func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) 
 	return &gates, nil
 }
 
-// inProgress lists the restarts in progress.
+// inProgress lists the ScheduledRestarts in the snapshot that have a restart in progress.
 func (g *gateReader) inProgress() []*tidekeeperv1.ScheduledRestart {
 	if g.active == nil {
 		g.active = []*tidekeeperv1.ScheduledRestart{}

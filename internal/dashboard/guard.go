@@ -45,9 +45,9 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// isOurHost reports whether a Host header is localhost or a loopback address. Other names that
-// resolve to this machine are rejected, because an attacker may own the name. Any port is accepted,
-// because ssh -L may forward another port.
+// isOurHost reports whether a Host header is localhost, 127.0.0.1 or [::1]. Other names are
+// rejected even if they resolve to this machine, because an attacker may own the name. Any port is
+// accepted, because ssh -L may forward another port.
 func isOurHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -82,7 +82,7 @@ func isShell(path string) bool {
 }
 
 // guard wraps the handler of all requests. It rejects requests whose Host header does not name this
-// machine, and requests from other websites.
+// machine, and requests from other websites. It also adds the security headers to all responses.
 func guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,8 +100,8 @@ func guard(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusForbidden)
 		default:
 			if post {
-				// Close the connection of a client that does not send the body in time. The
-				// response recorders in tests do not support deadlines.
+				// Close the connection of a client that does not send the body in time. The error
+				// is ignored, because the response recorders in tests do not support deadlines.
 				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)

@@ -17,7 +17,7 @@ type headlineItem struct {
 	Text, Href string
 }
 
-// mostNamed is the maximum number of pools named in the headline.
+// mostNamed is the maximum number of pools that the headline names; it only counts the other pools.
 const mostNamed = 2
 
 // addHeadline adds the headline of the overview page, a line that summarizes the problems that need

@@ -14,10 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// laneSpan is the period that a lane shows before and after the current time.
+// laneSpan is the length of the past and of the future that a lane covers. A lane is the chart of
+// the restarts of a ScheduledRestart over time.
 const laneSpan = 24 * time.Hour
 
-// laneAxis is the common time axis of all lanes.
+// laneAxis is the time axis that all lanes (the charts of ScheduledRestarts) have in common.
 type laneAxis struct {
 	From, Now, Until time.Time
 	local            *time.Location
@@ -57,8 +58,8 @@ func (a *laneAxis) span(from, to time.Time, least int64) span {
 	return span{min(x, 1000-width), width}
 }
 
-// mostLaneParts is the maximum number of bars on a lane (the time axis of a ScheduledRestart), and
-// also the maximum number of displayed windows.
+// mostLaneParts is the maximum number of bars that a lane (the chart of a ScheduledRestart) shows,
+// and also the maximum number of restart windows that it shows.
 const mostLaneParts = 100
 
 // lane returns the lane of a ScheduledRestart. coming lists its future ticks (scheduled times). If
@@ -110,8 +111,8 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 	return l
 }
 
-// windows returns the intervals in which a window of the ScheduledRestart is open. It returns nil
-// if the spec of the ScheduledRestart contains no windows.
+// windows returns the intervals on the time axis in which the restart windows of the
+// ScheduledRestart are open. It returns nil if the spec contains no windows or is invalid.
 func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
 	_, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil || len(windows) == 0 {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// likeAge is the time for which the copy of a workload's pod is cached. Creating the copy takes
-	// two API requests.
+	// likeAge is the time for which the answer to a lookup of a workload's pod is cached. The
+	// lookup sends two API requests.
 	likeAge = 30 * time.Second
 	// longestLike is the maximum length of a workload's name with its namespace. Names of existing
 	// workloads are always shorter.
@@ -29,16 +29,17 @@ const (
 	mostWorkloads = 300
 )
 
-// podOfLike is a pod like those of a workload, or the error if the workload could not be read.
-// lacks explains which defaults the API server did not set on the pod; "" if it set all.
+// podOfLike is a pod with the properties of a workload's pods, or the error if the workload could
+// not be read. lacks explains which defaults the API server did not set on the pod; "" if it set
+// all.
 type podOfLike struct {
 	pod   *corev1.Pod
 	lacks string
 	err   error
 }
 
-// likeName is a workload that a user entered on the capacity page. like is TYPE/NAME. namespace may
-// be "".
+// likeName is a workload that a user entered on the capacity page. The field like is TYPE/NAME. An
+// empty namespace means the default namespace of the kubeconfig context.
 type likeName struct{ namespace, like string }
 
 // likeNameOf parses a workload that a user entered as [NAMESPACE/]TYPE/NAME. The parameter
@@ -54,8 +55,9 @@ func likeNameOf(text, namespace string) (likeName, error) {
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }
 
-// askLike returns a pod like those of the workload that the user entered, and fills the input
-// fields of the capacity page with the requests of the pod. It also returns the equivalent command.
+// askLike returns a pod with the properties of the pods of the workload that the user entered, and
+// the equivalent kubectl tide command. It fills the input fields of the capacity page with the
+// requests of the pod.
 func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	for i := range d.Fields {

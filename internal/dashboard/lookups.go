@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// metricsAge and eventsAge are the times for which metrics and events are cached. There is no
-	// watch for them, so pages look them up.
+	// metricsAge and eventsAge are the times for which metrics and events are cached. Metrics and
+	// events are not watched, but read when a page needs them.
 	metricsAge = 15 * time.Second
 	eventsAge  = 10 * time.Second
 	// outdatedAge is the additional time for which the outdated answer to a lookup is still shown
@@ -27,9 +27,9 @@ const (
 	mostAnswers = 500
 	// askLimit is the time limit for a lookup in the API server.
 	askLimit = 10 * time.Second
-	// answerPatience is the maximum time that a page of a large cluster waits for answers when it
-	// is opened. After that, the page shows the answers as unknown, and the page's stream shows
-	// them later.
+	// answerPatience is the maximum time that a newly opened page of a large cluster waits for the
+	// answers to its lookups. After that, the page shows the answers as unknown, and the page's
+	// stream shows them later.
 	answerPatience = 50 * time.Millisecond
 )
 
@@ -48,7 +48,8 @@ type answer[V any] struct {
 	known bool
 	// asking is closed when the running lookup ends. It is nil if no lookup is running.
 	asking chan struct{}
-	// late is set if a page was shown without the answer of the running lookup.
+	// late is set if, while the lookup was running, a page was shown without the answer or with an
+	// outdated answer.
 	late bool
 }
 
@@ -56,14 +57,16 @@ type answer[V any] struct {
 type missing struct {
 	// known is closed when the answer arrives.
 	known <-chan struct{}
-	// forgo records that the page is shown without the answer, so that it is built again later.
+	// forgo records that the page is shown without the answer, so that the page is built again when
+	// the answer arrives.
 	forgo func()
 }
 
 // get returns the cached answer to a lookup with the given parameters. If the answer is older than
-// m.age, get starts a new lookup by calling ask in the background. During the lookup, it returns
-// the previous answer for another outdatedAge. After that, the answer is missing. get calls onLate
-// when a lookup ends after a page was shown without its answer.
+// m.age, get starts a new lookup by calling ask in the background. Until the lookup ends, get
+// returns the previous answer, but for at most outdatedAge. If there is no such answer, get returns
+// the missing answer in lacks. get calls onLate at the end of a lookup if a page was shown without
+// its answer.
 func (m *memo[K, V]) get(question K, now time.Time, ask func() V, onLate func()) (value V, lacks *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +114,8 @@ func (m *memo[K, V]) ask(a *answer[V], now time.Time, ask func() V, onLate func(
 	}
 }
 
-// last returns the last answer to a lookup, regardless of its age.
+// last returns the last answer to a lookup, regardless of its age. It returns the zero value if
+// there is no answer yet.
 func (m *memo[K, V]) last(question K) (value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,10 +235,10 @@ func (q *questions) manager(reachable bool) view.Manager {
 	return manager
 }
 
-// errNoAnswer is the error while a lookup is still running.
+// errNoAnswer is the error that explains why data is unknown while its lookup is running.
 var errNoAnswer = errors.New("the API server has not answered yet")
 
-// podLike returns a pod like those of the named workload, or an error.
+// podLike returns a pod with the properties of the named workload's pods, or an error.
 func (q *questions) podLike(name likeName) podOfLike {
 	pod, known := look(q, &q.likes, name, func(ctx context.Context) podOfLike {
 		pod, lacks, err := q.cluster.PodLike(ctx, name.namespace, name.like)
@@ -246,7 +250,8 @@ func (q *questions) podLike(name likeName) podOfLike {
 	return pod
 }
 
-// may reports whether actions are enabled and the user has the given permission.
+// may reports whether actions are enabled and the user has the given permission. It returns false
+// while the access review is running.
 func (q *questions) may(right Right) bool {
 	actions := q.cluster.Actions
 	if actions == nil {

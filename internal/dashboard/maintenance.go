@@ -17,17 +17,17 @@ import (
 // mostUnderway is the maximum number of nodes named in the row of a NodeMaintenance.
 const mostUnderway = 3
 
-// inMaintenance is the state of a node that a NodeMaintenance has cordoned.
+// inMaintenance is the state that the pages show for a node that a NodeMaintenance has cordoned.
 const inMaintenance = "in maintenance"
 
-// maintenanceRow shows a NodeMaintenance.
+// maintenanceRow is a table row that shows a NodeMaintenance.
 type maintenanceRow struct {
 	view.Maintenance
 	// Key is the name of the NodeMaintenance. On a page about all clusters, it is prefixed with the
 	// cluster's context.
 	Key string
 	// Progress is the number of nodes whose maintenance is complete, out of all nodes of the
-	// current or last round, such as 3/5.
+	// current or last round, such as 3/5. It is "-" if the numbers are unknown.
 	Progress string
 	// Underway lists nodes of the round that are being maintained or have failed. More is the
 	// number of such nodes that are not listed.
@@ -87,8 +87,8 @@ func sortMaintenances(rows []maintenanceRow) {
 type maintenancePanel struct {
 	// Name is the name of the NodeMaintenance; "" if it is unknown.
 	Name string
-	// Node is the node's progress in the maintenance. It is nil if the progress is unknown. If this
-	// is because NodeMaintenances could not be read, Unknown explains why.
+	// Node is the node's progress in the maintenance. It is nil if the progress is unknown. Unknown
+	// explains why NodeMaintenances could not be read, or is "" if they could be read.
 	Node    *underwayNode
 	Unknown string
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// models caches values computed from a cluster's objects until the objects change. The mutex, the
-// lock of the pages, is held while a page is being built.
+// models caches values computed from a cluster's objects until the objects change. Its mutex is the
+// lock of the pages, which is held while a page is being built.
 type models struct {
 	mu      sync.Mutex
 	lookups *lookups

@@ -53,11 +53,11 @@ type overview struct {
 	Others  []otherCluster
 	Several bool // set on a page about all clusters
 	// NoPools, NoRoom and NoPods explain why the pools, the free capacity and the pod start-ups are
-	// unknown.
+	// unknown. Each is "" if the data is known.
 	NoPools, NoRoom, NoPods string
 	Maintenances            []maintenanceRow
-	// NoMaintenances explains why the NodeMaintenances are unknown. NotMaintained is the number of
-	// nodes whose maintenance has failed, over all NodeMaintenances in Maintenances.
+	// NoMaintenances explains why the NodeMaintenances are unknown, or is "". NotMaintained is the
+	// number of nodes whose maintenance has failed, over all NodeMaintenances in Maintenances.
 	NoMaintenances string
 	NotMaintained  int
 	// AsMaintenances is the kubectl tide command that lists the NodeMaintenances.
@@ -73,12 +73,12 @@ type overview struct {
 	// Missed states how many ticks (scheduled times) will be missed, and names the
 	// ScheduledRestarts of these ticks.
 	Missed string
-	// Headline lists the problems that need attention, each with a link. Calm is set if there are
-	// no problems.
+	// Headline lists the problems that need attention, each with a link. Calm is set if the page
+	// shows all data of all pools, and there are no problems.
 	Headline []headlineItem
 	Calm     bool
-	// Stopped is the number of ScheduledRestarts with a bad status. Failing is the number of other
-	// ScheduledRestarts with failures or a bad last outcome.
+	// Stopped is the number of ScheduledRestarts whose status has the severity Bad. Failing is the
+	// number of other ScheduledRestarts with consecutive failures or a failed last restart.
 	Stopped, Failing int
 	// OldForecast explains why the forecast is outdated. It is "" for a current forecast.
 	OldForecast string
@@ -92,7 +92,8 @@ type overview struct {
 	NotReady int
 }
 
-// choice is a link that sets a query parameter of the page.
+// choice is a link in a list of links, such as the link that selects a sort order. Chosen is set if
+// the page already shows the selection of the link.
 type choice struct {
 	Text, Href string
 	Chosen     bool
@@ -211,8 +212,8 @@ func (t *poolTable) rows(pools []*tidekeeperv1.NodePool) []poolRow {
 	return rows
 }
 
-// addRoom adds the number of usable nodes, the largest pod that fits, and the worst loss of a node
-// to a pool's row.
+// addRoom adds the number of usable nodes, the largest pod that fits, and the effect of losing the
+// pool's worst node to a pool's row.
 func (t *poolTable) addRoom(row *poolRow) {
 	pools := t.room.Pools
 	i := slices.IndexFunc(pools, func(p view.PoolMembers) bool { return p.Name == row.Name })

@@ -65,11 +65,12 @@ type haste struct {
 }
 
 var (
-	// patient is for JSON requests of programs, which need complete data in a single response.
+	// patient configures JSON responses to programs, which need complete data in a single response.
 	patient = haste{patience: firstRead}
-	// opened is for a page that has just been opened. The page's stream later sends current data.
+	// opened configures a page that has just been opened. The page's stream later sends current
+	// data.
 	opened = haste{recent: true, patience: firstShown}
-	// followed is for the stream of a page, which sends the page again after changes.
+	// followed configures the stream of a page, which sends the page again after changes.
 	followed = haste{patience: firstShown}
 )
 
@@ -77,7 +78,7 @@ var (
 var errNotFound = errors.New("there is no such object")
 
 // route returns the builder of the page at a path. argument is the object name at the end of the
-// path.
+// path, or "". found is false if there is no such page.
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":

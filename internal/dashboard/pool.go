@@ -22,7 +22,7 @@ import (
 )
 
 // mostNodeRows is the maximum number of nodes in the table on a pool's page. mostPodRows is the
-// maximum number of pods and blockers in the node panel.
+// maximum length of each list in the node panel: the pods, and the pods that block a drain.
 const (
 	mostNodeRows = 50
 	mostPodRows  = 30
@@ -35,7 +35,8 @@ const (
 type poolData struct {
 	*view.PoolDetail
 	Problems []string
-	// NoNodes and NoPods explain why the nodes and pods are unknown.
+	// NoNodes and NoPods explain why the nodes and pods are unknown. Each is "" if the data is
+	// known.
 	NoNodes, NoPods string
 	Tides           []tide
 	Used            string
@@ -69,8 +70,8 @@ type eventRow struct {
 // fact is a labeled line of text about a pool.
 type fact struct{ Name, Text string }
 
-// filledBy lists the shares of the requested CPU, either by namespace or by workload. Of is
-// "namespace" or "workload".
+// filledBy lists the percentages of the requested CPU that each namespace or each workload
+// requests. Of is "namespace" or "workload".
 type filledBy struct {
 	Of     string
 	Shares []view.NamedPercent
@@ -254,7 +255,7 @@ type nodePanel struct {
 type nodePod struct{ Namespace, Name, Workload, Requests string }
 
 // nodePanelOf returns the panel with a node's details. If the free capacity (room) is unknown, the
-// panel lacks the node's levels, pods and loss.
+// panel lacks the requested percentages, the pods, and the effect of losing the node.
 func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a address) *nodePanel {
 	p := &nodePanel{node: node, Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: a.with("node", "")}
 	if room == nil {

@@ -34,8 +34,8 @@ type request struct {
 	computing time.Duration
 	// played is the forecast of restarts. It is only set for pages with a forecast.
 	played shownForecast
-	// started caches the start-ups of the page's pods. The key is the period into the past in which
-	// the pods were created.
+	// started caches the start-ups of the page's pods. A key is the length of the period before now
+	// in which the pods were created; 0 means no limit.
 	started map[time.Duration][]view.Startup
 }
 
@@ -82,7 +82,7 @@ func (r *request) buttons() *buttons {
 	}}
 }
 
-// gates returns a reader that evaluates the gates of ScheduledRestarts.
+// gates returns a reader that evaluates the gates (conditions for starting) of ScheduledRestarts.
 func (r *request) gates() *gateReader {
 	return &gateReader{snapshot: r.snapshot, settings: r.settings()}
 }
@@ -100,8 +100,8 @@ func (r *request) restartTable() *restartTable {
 	return &restartTable{now: r.now(), local: r.local(), address: r.address, freezes: r.snapshot.freezes()}
 }
 
-// compute sets r.model and r.played, if the page needs the free capacity or a forecast. It must be
-// called before the lock of the pages is acquired.
+// compute sets r.model if the page needs the free capacity, and r.played if it needs a forecast. It
+// must be called before the lock of the pages is acquired, so that it does not block other pages.
 func (r *request) compute(b builder) {
 	if b.room {
 		began := time.Now()

@@ -43,9 +43,9 @@ type restartRow struct {
 	object            *tidekeeperv1.ScheduledRestart
 }
 
-// rows returns a row for each ScheduledRestart that matches the filters. ScheduledRestarts with
-// more serious problems come first. Equally serious rows are sorted by the next start. The rows that
-// are shown must be completed with [restartTable.complete].
+// rows returns a row for each ScheduledRestart that matches the page's filters. Rows with more
+// serious problems come first, and equally serious rows are sorted by the next start. The caller
+// must complete each displayed row with [restartTable.complete].
 func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
 	values := make([]tidekeeperv1.ScheduledRestart, len(list))
 	for i := range list {
@@ -65,7 +65,8 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	return rows
 }
 
-// complete adds the texts and the links to a row. In a large cluster, only a few rows are shown.
+// complete adds the texts and the links to a row. It is called only for displayed rows, because it
+// would take long for all rows of a large cluster.
 func (t *restartTable) complete(row *restartRow) {
 	row.Of, row.Next, row.Zone = row.Target, shownTime{Text: "–"}, zoneBeside(row.TimeZone, t.now, t.local)
 	row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
@@ -151,8 +152,8 @@ func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *re
 	return p
 }
 
-// rank returns the sort key of a gate (start condition), which orders closed gates before open
-// gates.
+// rank returns 0 for a closed gate (start condition) and 1 for an open gate, to sort closed gates
+// before open gates.
 func rank(open bool) int {
 	if open {
 		return 1

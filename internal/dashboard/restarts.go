@@ -68,7 +68,7 @@ type restartsData struct {
 	Restart *restartPanel
 }
 
-// minuteRow shows a minute of the forecast in which restarts start.
+// minuteRow is a table row that shows a minute of the forecast in which restarts start.
 type minuteRow struct {
 	Time           shownTime
 	Count, Waiting int
@@ -76,8 +76,8 @@ type minuteRow struct {
 	Greatest       bool
 }
 
-// unservedRow shows a group of ticks (scheduled times) that are missed or skipped, or whose
-// restarts fail, for the same reason.
+// unservedRow is a table row that shows a group of ticks (scheduled times of restarts). All ticks
+// of the group are missed or skipped, or lead to a failed restart, for the same reason.
 type unservedRow struct {
 	Restarts    []choice // names with links
 	More        int      // number of restarts that Restarts omits

@@ -48,9 +48,9 @@ type roomModel struct {
 }
 
 // of returns the model for the objects in a snapshot. It returns nil if nodes, pods or pools could
-// not be read. If recent is set and the cluster is large, it returns the last model if that model
-// is younger than recentAge. It then replaces the pools, nodes and pods in the snapshot by those of
-// the model, so that the page does not mix objects of different times.
+// not be read, or if ctx is done. If recent is set and the cluster is large, it returns the last
+// model if that model is younger than recentAge. It then replaces the pools, nodes and pods in the
+// snapshot by those of the model, so that the page does not mix objects of different times.
 func (m *rooms) of(ctx context.Context, s *snapshot, recent bool) *roomModel {
 	if s.problem(capacityKinds...) != "" {
 		return nil

@@ -33,17 +33,19 @@ const (
 )
 
 // sequenceOf returns the form, filled from the query parameters "lose" and "cordon", with the
-// effects of the losses. It evaluates nothing if room is nil.
-func sequenceOf(a address, room *view.Room) *sequence {
+// effects of the losses. The effects are missing if room (the free capacity) is nil, or if the form
+// is empty.
+func sequenceOf(a address, room *view.Room, l links) *sequence {
 	s := &sequence{Lose: strings.TrimSpace(a.get("lose")), Cordon: strings.TrimSpace(a.get("cordon"))}
 	if room == nil || s.Lose == "" && s.Cordon == "" {
 		return s
 	}
-	ask, err := s.read(room)
+	ask, command, err := s.read(room)
 	if err != nil {
 		s.Mistake = err.Error()
 		return s
 	}
+	s.Command = l.command(command)
 	for _, loss := range room.InSequence(ask) {
 		s.Losses = append(s.Losses, lossRowOf(loss))
 	}
@@ -51,10 +53,11 @@ func sequenceOf(a address, room *view.Room) *sequence {
 }
 
 // read parses the nodes that the user entered on the capacity page. Commas or spaces separate nodes
-// that are lost at the same time, and semicolons separate successive losses.
-func (s *sequence) read(room *view.Room) (*view.Sequence, error) {
+// that are lost at the same time, and semicolons separate successive losses. command holds the
+// arguments of the equivalent kubectl tide command.
+func (s *sequence) read(room *view.Room) (ask *view.Sequence, command []string, err error) {
 	if s.Lose == "" {
-		return nil, errors.New("write the nodes that are lost first")
+		return nil, nil, errors.New("write the nodes that are lost first")
 	}
 	known := map[string]bool{}
 	for _, node := range room.Nodes {
@@ -73,36 +76,34 @@ func (s *sequence) read(room *view.Room) (*view.Sequence, error) {
 		slices.Sort(list)
 		return slices.Compact(list), nil
 	}
-	ask := &view.Sequence{}
-	var err error
+	ask = &view.Sequence{}
 	if ask.Cordoned, err = names(s.Cordon); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	command, lost := "kubectl tide pools loss", map[string]bool{}
+	command, lost := []string{"pools", "loss"}, map[string]bool{}
 	for i, text := range strings.Split(s.Lose, ";") {
 		list, err := names(text)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case i >= mostLosses:
-			return nil, fmt.Errorf("write at most %d losses", mostLosses)
+			return nil, nil, fmt.Errorf("write at most %d losses", mostLosses)
 		case len(list) == 0 && i > 0:
 			continue // The user has not written the next loss yet.
 		case len(list) == 0:
-			return nil, errors.New("write the nodes that are lost first")
+			return nil, nil, errors.New("write the nodes that are lost first")
 		}
 		for _, name := range list {
 			if lost[name] {
-				return nil, fmt.Errorf("node %q is lost already", name)
+				return nil, nil, fmt.Errorf("node %q is lost already", name)
 			}
 			lost[name] = true
 		}
-		command += map[bool]string{true: " --node ", false: " --then "}[i == 0] + strings.Join(list, ",")
+		command = append(command, map[bool]string{true: "--node", false: "--then"}[i == 0], strings.Join(list, ","))
 		ask.Steps = append(ask.Steps, list)
 	}
 	if len(ask.Cordoned) > 0 {
-		command += " --cordon " + strings.Join(ask.Cordoned, ",")
+		command = append(command, "--cordon", strings.Join(ask.Cordoned, ","))
 	}
-	s.Command = command
-	return ask, nil
+	return ask, command, nil
 }

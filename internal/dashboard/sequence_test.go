@@ -34,9 +34,13 @@ func TestSequenceForm(t *testing.T) {
 		{"a;b;c;d;;a", "", "", "write at most 5 losses"},
 		{`$(reboot)`, "", "", `there is no node "$(reboot)"`},
 	} {
-		s := sequenceOf(address{query: url.Values{"lose": {tt.lose}, "cordon": {tt.cordon}}}, room)
+		s := sequenceOf(address{query: url.Values{"lose": {tt.lose}, "cordon": {tt.cordon}}}, room, links{})
 		if diff := cmp.Diff([]string{tt.command, tt.mistake}, []string{s.Command, s.Mistake}); diff != "" {
 			t.Errorf("%q, %q (-want +got):\n%s", tt.lose, tt.cordon, diff)
 		}
+	}
+	s := sequenceOf(address{query: url.Values{"lose": {"a"}}}, room, links{context: "prod; reboot"})
+	if want := "kubectl tide pools loss --node a --context 'prod; reboot'"; s.Command != want {
+		t.Errorf("of several clusters: %s, want %s", s.Command, want)
 	}
 }

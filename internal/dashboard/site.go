@@ -36,16 +36,18 @@ type Cluster struct {
 	Metrics func(ctx context.Context) view.NodeMetrics
 	// Events returns the Kubernetes events about an object.
 	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
-	// PodLike returns a pod like those of the workload `like`, written TYPE/NAME. An empty
-	// namespace means the context's namespace. lacks explains which defaults the API server could
-	// not set; "" if it set all.
+	// PodLike returns a pod with the properties of the pods of the workload `like`, written
+	// TYPE/NAME. An empty namespace means the context's namespace. lacks explains which defaults
+	// the API server could not set; "" if it set all.
 	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
-	// Manager returns the state of the manager. The state is unknown if it cannot be read.
+	// Manager returns the state of Tidekeeper's manager, or the zero Manager if the leader election
+	// leases cannot be read.
 	Manager func(ctx context.Context) view.Manager
 	// Drain returns the pods that block draining the given node now. The parameter others lists all
 	// nodes.
 	Drain func(ctx context.Context, node *corev1.Node, others []*corev1.Node, now time.Time) Drain
-	// Actions performs the actions of the pages' buttons. It is nil without --allow-actions.
+	// Actions performs the actions of the pages' buttons. It is nil if the dashboard runs without
+	// --allow-actions.
 	Actions Actions
 }
 
@@ -58,13 +60,13 @@ type ObjectRef struct {
 // Options configures a [Site].
 type Options struct {
 	About About
-	// Token authenticates programs; "" means that programs have no access. Tabs get tokens of their
-	// own in exchange for the code in a link.
+	// Token authenticates programs; "" means that programs have no access. Browser tabs do not use
+	// it. They get tokens of their own in exchange for the code in a link.
 	Token string
 	Now   func() time.Time
 	Local *time.Location
-	// OnGuess is called when the link becomes invalid because of too many wrong codes. It may be
-	// nil.
+	// OnGuess is called when the link becomes invalid because of too many wrong codes and tickets.
+	// It may be nil.
 	OnGuess func()
 }
 

@@ -22,7 +22,7 @@ import (
 type snapshot struct {
 	now time.Time
 	// asOf is the time of the oldest value that the page shows. It is zero if all values are as of
-	// now.
+	// the time in the field now.
 	asOf time.Time
 	// versions maps each kind to a number that changes whenever an object of the kind changes.
 	versions map[string]int64
@@ -46,7 +46,8 @@ type snapshot struct {
 	byNamespace map[string][]period.Period
 }
 
-// largeCluster is the number of watched objects from which a cluster is considered large.
+// largeCluster is the number of objects that a page must read for its cluster to be considered
+// large.
 const largeCluster = 5_000
 
 // large reports whether the snapshot contains at least largeCluster objects. Computing a page from

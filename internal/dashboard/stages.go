@@ -9,8 +9,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Dimensions of a start-up stage's histogram, in SVG units. The histogram has a column of this
-// width for each range of durations.
+// Dimensions of a start-up stage's histogram, in SVG units: the height of the histogram, and the
+// width of its columns. The histogram has a column for each range of durations.
 const (
 	histogramHeight = 60
 	histogramColumn = 20

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostStartups and mostNotReady are the maximum numbers of rows for ready pods and for groups of
-// pods that are not ready. mostExplained is the maximum number of rows in each table for which the
-// events of a pod are read, each by a cached request.
+// mostStartups is the maximum number of rows for ready pods. mostNotReady is the maximum number of
+// rows for groups of pods that are not ready. mostExplained is the maximum number of rows in each
+// table for which events are read, because reading the events of a pod takes an API request.
 const (
 	mostStartups  = 20 // as many as kubectl tide pods slow lists
 	mostNotReady  = 12
@@ -43,8 +43,8 @@ type startupData struct {
 	MoreWaiting int
 	// Rows lists the pods that took the longest to become ready.
 	Rows []startupRow
-	// NoCause describes the usual causes of the displayed stages whose actual cause is unknown.
-	// NoEvents explains why the events of some pods are unknown.
+	// NoCause describes the usual causes of waiting in the stages for which Rows shows no cause.
+	// NoEvents explains why the events of some pods are unknown. Each is "" otherwise.
 	NoCause, NoEvents string
 	Pod               *podPanel
 	// ReadyOnly and NotReadyOnly are the kubectl tide commands that list the pods in Rows and
@@ -56,8 +56,8 @@ type startupData struct {
 	ByStage    string
 }
 
-// stageKey is an entry in a legend that explains colors: of start-up stages, or of classes on a
-// node map.
+// stageKey is an entry in the legend of a chart. It explains the color of a start-up stage, or of a
+// class of nodes on the node map.
 type stageKey struct {
 	Number int
 	Text   string
@@ -173,8 +173,8 @@ func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
 	}
 }
 
-// noCauseText describes the usual causes of the displayed stages whose actual cause is unknown. It
-// returns "" if all causes are known.
+// noCauseText describes the usual causes of waiting in the slowest stages of rows without a cause.
+// It returns "" if all rows have a cause.
 func noCauseText(rows []startupRow) string {
 	var stages []string
 	for i := range rows {

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// mostStreams is the maximum number of open streams. A browser opens at most six connections
-	// per site for all tabs, and some must remain for other requests.
+	// mostStreams is the maximum number of open streams, which send page updates to browser tabs. A
+	// browser opens at most six connections per site for all tabs, and some connections must remain
+	// for other requests.
 	mostStreams = 4
 	// coalesce is the minimum pause between sending two versions of a page. The next version
 	// contains all changes during the pause.
@@ -31,7 +32,8 @@ const (
 	writeLimit = 10 * time.Second
 )
 
-// streams lists the open streams, which keep pages in browser tabs up to date, oldest first.
+// streams lists the open streams, oldest first. A stream keeps the page in a browser tab up to
+// date.
 type streams struct {
 	most int
 	mu   sync.Mutex
@@ -132,8 +134,8 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await waits for the next change, but not longer than the interval beat. It then waits for the
-// given pause. It returns false if ctx is done.
+// await waits for the next change of the watched objects, but not longer than the interval beat. It
+// then waits for the given pause. It returns false if ctx is done.
 func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -82,7 +82,7 @@ type column struct {
 	StartedY, WaitY, Top int
 }
 
-// hour is a time label below the strip chart, with a vertical line.
+// hour is a time label below the strip chart, with a vertical line at the same position.
 type hour struct {
 	X    int64
 	Text string
@@ -221,8 +221,9 @@ func clockChanges(from, until time.Time, local *time.Location) []string {
 	}
 }
 
-// height returns the height of a bar that shows the number n, on a scale on which the number `most`
-// has the full height `units`. A bar for a number other than 0 has at least a visible height.
+// height returns the height of a bar that shows the number n. The number `most` has the full
+// height, which is the parameter units. The bar of any number other than 0 is high enough to be
+// visible.
 func height(n, most, units int) int {
 	if n == 0 {
 		return 0

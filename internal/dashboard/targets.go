@@ -12,7 +12,7 @@ import (
 )
 
 // targets returns the state of the target workload of each ScheduledRestart. It omits workloads
-// that could not be read. A forecast assumes that omitted workloads are healthy.
+// that could not be read. A forecast assumes that such workloads are healthy.
 func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	targets := map[forecast.TargetKey]forecast.Target{}
 	for _, restart := range s.restarts() {

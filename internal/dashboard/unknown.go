@@ -39,8 +39,8 @@ func (s *snapshot) unknown(kinds ...string) error {
 	return nil
 }
 
-// check returns a phrase to append to a problem with the kind: the command that checks the missing
-// permission. It returns "" if no permission is missing.
+// check returns the end of an error message about a kind. It names the command with which the user
+// can check the missing permission. It is "" if no permission is missing.
 func (s *snapshot) check(kind string) string {
 	if s.checks[kind] == "" {
 		return ""
@@ -58,7 +58,7 @@ func (s *snapshot) forecastKinds() []string {
 }
 
 // forecastWithout names the kinds that could not be read and that the forecast therefore does not
-// take into account: freezes, namespaces, and workloads, which are assumed to be healthy.
+// take into account. The forecast assumes that workloads that could not be read are healthy.
 func (s *snapshot) forecastWithout() string {
 	names := slices.DeleteFunc(s.forecastKinds(), func(kind string) bool { return kind == kindRestarts || s.problems[kind] == "" })
 	slices.Sort(names)

@@ -63,7 +63,7 @@ type World struct {
 	// change occurs.
 	version int64
 	changed chan struct{}
-	// onChange is called at each change. It may be nil.
+	// onChange is called at each change, while mu is held. It may be nil.
 	onChange func()
 }
 
@@ -75,7 +75,8 @@ type feed struct {
 	done     chan struct{}
 	store    cache.Store
 	lastUsed time.Time
-	// version is the World's version at the last change of one of the kind's objects.
+	// version is the World's version at the last change of one of the kind's objects or of the
+	// feed's state.
 	version int64
 	// sorted lists the objects, sorted by namespace and name. It is nil if the list must be built
 	// from the store. Otherwise, touched lists the objects that changed since the list was built.
@@ -89,8 +90,8 @@ type feed struct {
 	waited         time.Duration
 	// unserved is set if the kind is optional and the cluster does not serve it.
 	unserved bool
-	// refused explains why the kind cannot be read, or is "". since is the time of the refusal.
-	// forbidden is set if the user lacks the permission.
+	// refused explains why the API server refused to list the kind, or is "". since is the time of
+	// the refusal. forbidden is set if the user lacks the permission.
 	refused   string
 	forbidden bool
 	since     time.Time
@@ -198,15 +199,15 @@ func (w *World) stopAll() {
 }
 
 // change records a change of a feed's objects or state, and wakes the pages that wait for changes.
-// The caller must hold the mutex.
+// The caller must hold w.mu.
 func (w *World) change(f *feed) {
 	w.version++
 	f.version = w.version
 	w.wakePages()
 }
 
-// tell makes all open pages be built again although no object has changed, for example because a
-// new forecast is available.
+// tell causes all open pages to be built again although no object has changed, for example because
+// a new forecast is available.
 func (w *World) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,8 +215,8 @@ func (w *World) tell() {
 	w.wakePages()
 }
 
-// wakePages wakes the pages that wait for a change. The caller must have incremented the version,
-// and must hold the mutex.
+// wakePages wakes the pages that wait for a change. The caller must have incremented w.version, and
+// must hold w.mu.
 func (w *World) wakePages() {
 	close(w.changed)
 	w.changed = make(chan struct{})

@@ -30,9 +30,9 @@ const (
 	// SeveralBudgets means that several PodDisruptionBudgets select the pod, in which case the API
 	// server rejects every eviction.
 	SeveralBudgets = Reason(tidekeeperv1.DrainBlockerSeveralBudgets)
-	// Refused means that the API server rejected the eviction in a dry run for a reason other than
-	// a budget, such as a webhook that denies the eviction or does not respond. Only a dry run
-	// detects it.
+	// Refused means that the API server rejected the eviction for a reason other than a budget,
+	// such as a webhook that denies the eviction or does not respond. This is detected only by a
+	// dry run of the eviction.
 	Refused Reason = "Refused"
 	// Terminating means that the pod was deleted and still exists after its grace period.
 	Terminating = Reason(tidekeeperv1.DrainBlockerTerminating)
@@ -115,7 +115,7 @@ func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 }
 
 // NeverAllows reports whether a PodDisruptionBudget that selects the pod allows no disruption even
-// while all of its pods are healthy.
+// while all pods that it selects are healthy.
 func (w *World) NeverAllows(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(w.budgets.of(pod), func(b *policyv1.PodDisruptionBudget) bool {
 		return b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods

@@ -32,8 +32,8 @@ type CachedBudget struct {
 	allowed, healthy, desired, expected int32
 }
 
-// Bounds of a cached label selector, because users may create selectors of any size. A
-// PodDisruptionBudget with a larger selector is not evaluated.
+// Limits on the size of a cached label selector. They are needed because users may create selectors
+// of any size. A PodDisruptionBudget with a larger selector is not evaluated.
 const (
 	// mostSelector is the maximum size of a selector in bytes.
 	mostSelector = 2048
@@ -90,7 +90,7 @@ func (b *CachedBudget) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, ResourceVersion: b.version}
 }
 
-// budget restores the fields of the PodDisruptionBudget, except for its selector.
+// budget returns a PodDisruptionBudget with the cached fields. Its selector is not set.
 func (b *CachedBudget) budget() *policyv1.PodDisruptionBudget {
 	p := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name},

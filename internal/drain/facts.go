@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Facts holds the fields of a pod that, together with its owner, phase, readiness and deletion
-// time, determine whether the pod blocks a drain. It is meant for caches of many pods: it takes
-// eight bytes, and points to at most 12 bytes for each of [MostLabels] labels plus one byte, which
-// pods with equal fields can share.
+// Facts holds the fields of a pod that determine whether the pod blocks a drain, apart from its
+// owner, phase, readiness and deletion time. It is meant for caches of many pods, and is a pointer
+// to a string that pods with equal fields can share. The string has a byte for the flags, and 12
+// bytes for each of at most [MostLabels] labels.
 //
 // Labels are kept as hashes. That suffices to evaluate a label selector, which compares keys and
 // values for equality only. The zero Facts means that nothing is known about the pod.
@@ -41,13 +41,13 @@ const (
 	labelsUnknown
 )
 
-// MostLabels is the maximum number of labels of a pod that are kept. The number is limited because
-// users may add any number of labels.
+// MostLabels is the maximum number of labels in the [Facts] about a pod. If a pod has more labels,
+// none of them is kept. The number is limited because users may add any number of labels.
 const MostLabels = 64
 
-// podLabels lists the keys of labels that differ between the pods of a workload. These labels are
-// not kept, because otherwise the pods of a StatefulSet could not share their facts. A
-// PodDisruptionBudget that selects pods by such a label is not evaluated.
+// podLabels lists the keys of labels that differ between the pods of a workload. [Facts] does not
+// include these labels, because otherwise the pods of a StatefulSet could not share their Facts. If
+// a PodDisruptionBudget has a requirement on such a label, it is unknown which pods it selects.
 var podLabels = []string{"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", batchv1.JobCompletionIndexAnnotation}
 
 // label is the hashed form of a label. key is the hash of the label's key, and pair is the hash of
@@ -129,9 +129,9 @@ func (b *Builder) EmptyDir() { b.flags |= localData }
 // Static records that the pod is the mirror of a static pod.
 func (b *Builder) Static() { b.flags |= static }
 
-// Facts returns the Facts of the pod whose fields were collected. If one of `known` has the same
-// fields, it is returned, to save memory. Facts returns false if a label key was added twice,
-// because it is unknown which value counts.
+// Facts returns the Facts of the pod whose fields were collected. To save memory, it returns an
+// element of `known` with the same fields, if there is any. It returns false if a label key was
+// added twice, because the value of the label is then unknown.
 func (b *Builder) Facts(known ...Facts) (Facts, bool) {
 	is, labels := b.flags, b.labels
 	if len(labels) > MostLabels {
@@ -187,7 +187,8 @@ func (f Facts) Equal(other Facts) bool {
 	return f == other || f.known() && other.known() && *f.text == *other.text
 }
 
-// flags returns the bit set of the pod's fields that are not labels.
+// flags returns the bit set of the pod's fields that are not labels. It returns labelsUnknown for
+// the zero Facts.
 func (f Facts) flags() flags {
 	if !f.known() {
 		return labelsUnknown
@@ -195,7 +196,8 @@ func (f Facts) flags() flags {
 	return flags((*f.text)[0])
 }
 
-// labels returns the hashes of the pod's labels, or nil if the labels are unknown.
+// labels returns the hashes of the pod's labels, sorted by the hash of the key. It returns an empty
+// list if the labels are unknown.
 func (f Facts) labels() []label {
 	if !f.known() {
 		return nil

@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// MostCompared is the maximum number of PodDisruptionBudgets that are compared with the labels of a
-// pod, not counting budgets that require a label that the pod lacks. The number is limited because
-// users may create any number of budgets. Beyond it, it is unknown which budgets select the pod.
+// MostCompared is the maximum number of PodDisruptionBudgets whose selectors are compared with the
+// labels of a pod. Most budgets need not be compared, because they require a label that the pod
+// lacks. The number is limited because users may create any number of budgets. If more budgets
+// would have to be compared, the result is uncertain (see [match]).
 const MostCompared = 256
 
 // matching finds the PodDisruptionBudgets of a namespace that select a pod.
@@ -21,13 +22,13 @@ type matching struct {
 	budgets []hashedBudget
 	// byPair maps the hash of a label to the budgets that require the label. byKey maps the hash of
 	// a label key to the budgets that require a label with that key. others lists the budgets that
-	// require no label. All three hold indexes of the list budgets; add chooses one of them for
-	// each budget.
+	// require no label. All three contain indexes into the field budgets. Each budget is in a
+	// single field of the three.
 	byPair map[uint64][]int
 	byKey  map[uint32][]int
 	others []int
-	// tooLarge is true if the selector of at least one budget was not kept because of its size, so
-	// that the budget may select any pod.
+	// tooLarge is true if the selector of any budget was too large to be cached. Such a budget may
+	// select any pod.
 	tooLarge bool
 }
 
@@ -35,8 +36,8 @@ type matching struct {
 type hashedBudget struct {
 	*CachedBudget
 	requirements []hashedRequirement
-	// uncertain is true if the selector also has a requirement on a label in podLabels, which the
-	// facts about pods do not include.
+	// uncertain is true if the selector also has a requirement on a label in podLabels. Such labels
+	// are not part of the [Facts] about pods, so the requirement cannot be evaluated.
 	uncertain bool
 }
 
@@ -50,11 +51,11 @@ type hashedRequirement struct {
 // match lists the budgets that select a pod.
 type match struct {
 	of []*CachedBudget
-	// uncertain is true if other budgets may also select the pod.
+	// uncertain is true if budgets that are not in the list may also select the pod.
 	uncertain bool
 }
 
-// newMatching returns a matching of the given budgets, which are in the same namespace.
+// newMatching returns a matching that searches the given budgets, which are in the same namespace.
 func newMatching(h *Hasher, list []*CachedBudget) *matching {
 	m := &matching{byPair: map[uint64][]int{}, byKey: map[uint32][]int{}}
 	uses := map[uint64]int{} // the number of budgets that require each label
@@ -146,7 +147,7 @@ func (m *matching) of(facts Facts) match {
 }
 
 // budget returns a budget with hashed requirements. It returns false if the budget selects no pods,
-// or if its selector was not kept because of its size.
+// or if its selector was too large to be cached.
 func (h *Hasher) budget(b *CachedBudget) (hashedBudget, bool) {
 	hashed := hashedBudget{CachedBudget: b}
 	if !b.selecting || b.tooLarge {

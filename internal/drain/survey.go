@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Patience is the time after which a blocker that may disappear by itself counts as lasting. This
-// applies to budgets that allow no disruption, as during each rollout, to pods that are being
-// deleted, and to pods that no other node has room for.
+// Patience is the time for which a blocker that may disappear by itself must exist to count as
+// lasting. Such blockers are budgets that allow no disruption, as during each rollout, pods that
+// are being deleted, and pods that no other node has room for.
 const Patience = 5 * time.Minute
 
 // PodKind identifies pods that differ only in name, node and times.
@@ -25,7 +25,8 @@ type PodKind struct {
 	Facts     Facts
 	// Ready is true if the pods' condition Ready is True.
 	Ready bool
-	// Shared identifies all other fields of the pods. It must be comparable.
+	// Shared identifies all fields of the pods that the other fields of PodKind do not determine.
+	// It must be comparable.
 	Shared any
 }
 
@@ -39,10 +40,10 @@ type CachedPod struct {
 	Source interface{ Pod() *corev1.Pod }
 }
 
-// Survey finds the blockers of draining many nodes, each by itself, from a cache of pods and
-// budgets. For each node, it finds the same blockers as [World.Blockers], except for blockers that
-// depend on volumes. Each kind of pods is evaluated once, so the cost depends on the number of
-// kinds rather than on the number of pods.
+// Survey finds the blockers of the drains of many nodes in a cache of pods and budgets. Each node
+// is evaluated as if no other node were drained. For each node, Survey finds the same blockers as
+// [World.Blockers], except for blockers that depend on volumes. Each kind of pods is evaluated
+// once, so the cost depends on the number of kinds rather than on the number of pods.
 type Survey struct {
 	hasher *Hasher
 	now    time.Time
@@ -56,17 +57,20 @@ type Survey struct {
 }
 
 // History maps blockers without a known start to the time at which a survey first found them. The
-// key of a budget consists of the reason, the namespace and the object; the key of pods without a
-// place consists of the reason and the node. The History is nil before the first survey.
+// key of a blocking budget consists of the reason, the namespace and the object. The key of the
+// pods of a node that fit on no other node consists of the reason and the node. A nil History means
+// that there was no earlier survey.
 type History map[string]time.Time
 
-// verdict is the result of evaluating the pods of a kind that are not being deleted.
+// verdict is the result of evaluating a kind of pods (see [PodKind]). The blockers do not apply to
+// pods that are already being deleted.
 type verdict struct {
 	leaves    bool
 	namespace string
 	workload  string // such as Deployment/web; empty for pods without a controller
 	blockers  []Blocker
-	// uncertain is true if the budgets that select the pods are unknown.
+	// uncertain is true if it is unknown which budgets select the pods, and no known budget blocks
+	// their eviction.
 	uncertain bool
 }
 
@@ -216,7 +220,8 @@ func (m match) refusal(isReady bool) *Blocker {
 	}
 }
 
-// matching returns the matching of the budgets in a namespace.
+// matching returns the matching that finds the budgets of the given namespace that select a pod. It
+// is created at the first call for the namespace.
 func (s *Survey) matching(namespace string) *matching {
 	m, known := s.matchings[namespace]
 	if !known {

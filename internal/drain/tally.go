@@ -13,7 +13,8 @@ import (
 // Surveyed lists the reasons that a [Survey] evaluates, in display order.
 var Surveyed = []Reason{Budget, SeveralBudgets, Terminating, Finalizer, LongGrace, NoController, LocalData, NoPlace}
 
-// Tally counts the blockers of draining the nodes of a pool, each by itself.
+// Tally counts the nodes of a pool that cannot be drained, and the pods that block the drains. Each
+// node is evaluated as if no other node were drained.
 type Tally struct {
 	// Blocked is the number of nodes with at least one blocker, and Lasting is the number of nodes
 	// with at least one lasting blocker (see [Patience]).

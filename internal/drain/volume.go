@@ -12,9 +12,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// Volumes holds the PersistentVolumes bound to claims, and the nodes that may be able to use them.
+// Volumes holds the PersistentVolumes that are bound to PersistentVolumeClaims, and the nodes that
+// may be able to use them.
 type Volumes struct {
-	// Of maps the namespace and name of each bound claim to the claim's PersistentVolume.
+	// Of maps the namespace and name of each bound PersistentVolumeClaim to its PersistentVolume.
 	Of map[[2]string]*corev1.PersistentVolume
 	// Nodes lists all nodes of the cluster.
 	Nodes []*corev1.Node

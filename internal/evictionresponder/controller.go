@@ -60,8 +60,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// act writes the responder's status, and then requests the restart. After a crash between these two
-// steps, the next decision requests the restart.
+// act writes the responder's status in the Eviction, and then requests the restart. If the process
+// crashes between these two steps, the next decision requests the restart.
 func (r *reconciler) act(ctx context.Context, in *facts, step *decision.Step) error {
 	if step.Status == nil {
 		return nil

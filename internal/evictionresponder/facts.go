@@ -58,7 +58,8 @@ func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 			return in, nil
 		}
 		if in.Restart != nil {
-			// The pod may have been deleted between the first read and the end of the restart.
+			// The pod may have been deleted since the first read. Read it again now that the
+			// restart has ended.
 			if in.Pod, err = r.target(ctx, e); err != nil || in.Pod == nil {
 				return in, err
 			}

@@ -71,8 +71,8 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	})
 }
 
-// ends is a predicate for events about pods. It passes a pod's deletion, and the update with which
-// the pod's phase becomes Succeeded or Failed.
+// ends is a predicate for the events of pods. It passes only the deletion of a pod, and the update
+// with which the pod's phase becomes Succeeded or Failed.
 var ends = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -94,8 +94,8 @@ func evictionsOfPod(reader client.Reader) handler.MapFunc {
 }
 
 // evictionsOfRestart returns a function that maps a ScheduledRestart of this controller to the
-// Evictions that may wait for that restart. The function adds a request with the name of the
-// ScheduledRestart, so that [reconciler.sweep] runs for its namespace even if the namespace has no
+// Evictions that may wait for its restart. The function adds a request with the name of the
+// ScheduledRestart, so that [reconciler.sweep] runs for the namespace even if the namespace has no
 // Eviction any more.
 func evictionsOfRestart(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, restart client.Object) []reconcile.Request {

@@ -15,7 +15,7 @@ import (
 )
 
 // sweep deletes the ScheduledRestarts of this controller in a namespace that no Eviction needs any
-// more. Restarts that have not begun are thereby withdrawn. A ScheduledRestart whose restart is in
+// more. This withdraws restarts that have not begun. A ScheduledRestart whose restart is in
 // progress is kept until the restart has ended.
 func (r *reconciler) sweep(ctx context.Context, namespace string) error {
 	idle := func(restart *tidekeeperv1.ScheduledRestart) bool { return restart.Status.Active == nil }

@@ -42,14 +42,15 @@ func newAccount(l Limits) *account {
 	return &account{requests: rate.NewLimiter(rate.Limit(l.PerSecond), l.Burst)}
 }
 
-// charge counts an API request that was sent. The balance of requests may become negative, since a
-// running reconcile is not interrupted.
+// charge counts an API request that was sent. The number of requests that the namespace may still
+// send can become negative, because a running reconcile is not interrupted.
 func (a *account) charge(now time.Time) {
 	a.requests.ReserveN(now, 1)
 	a.recent.at(now).Requests++
 }
 
-// wait returns the time until the namespace may begin another reconcile; 0 if it may begin one now.
+// wait returns the time until the namespace may begin another reconcile. It is 0 if the namespace
+// may begin a reconcile now.
 func (a *account) wait(now time.Time) time.Duration {
 	missing := 1 - a.requests.TokensAt(now)
 	if missing < rounding {
@@ -58,8 +59,9 @@ func (a *account) wait(now time.Time) time.Duration {
 	return time.Duration(missing/float64(a.requests.Limit())*float64(time.Second)) + 1
 }
 
-// rounding is the tolerated deficit of the balance, as a fraction of a request. After the time for
-// a complete request has passed, floating point errors can leave the balance slightly below 1.
+// rounding is the fraction of a request that may be missing when a reconcile begins. After the time
+// for a complete request has passed, floating point errors can leave the number of available
+// requests slightly below 1.
 const rounding = 1e-6
 
 // toldFor is the minimum time between two events that report that a namespace has exhausted its API
@@ -72,7 +74,9 @@ func (a *account) isTold(now time.Time) bool {
 	return !a.told.IsZero() && !now.Before(a.told) && now.Sub(a.told) < toldFor
 }
 
-// isIdle reports whether the account can be dropped without losing information.
+// isIdle reports whether the account can be dropped without losing information: the namespace's
+// quota of API requests is fully replenished, the namespace has not used any resources recently
+// (within windowMinutes), and there is no recent event about its exhausted quota (within toldFor).
 func (a *account) isIdle(now time.Time) bool {
 	return a.requests.TokensAt(now) >= float64(a.requests.Burst()) && a.recent.sum(now) == Use{} && !a.isTold(now)
 }
@@ -81,7 +85,8 @@ func (a *account) isIdle(now time.Time) bool {
 // incomplete minute.
 const windowMinutes = 5
 
-// window is a ring buffer that records the resource use in each of the last windowMinutes minutes.
+// window is a ring buffer that records a namespace's resource use in each of the last windowMinutes
+// minutes.
 type window struct {
 	minutes [windowMinutes]Use
 	// last is the latest minute in the window, as minutes since 1970.

@@ -40,8 +40,8 @@ type Controller[R comparable] struct {
 func OfRequest(r reconcile.Request) string { return r.Namespace }
 
 // Complete builds a controller that shares its workers and API requests fairly among namespaces.
-// Controllers of namespaced objects must be built with Complete instead of the builder's own
-// method.
+// Controllers of namespaced objects must be built with this function instead of the builder's own
+// method Complete.
 func Complete[R comparable](mgr ctrl.Manager, b *builder.TypedBuilder[R], c Controller[R], inner reconcile.TypedReconciler[R]) error {
 	shared, ok := mgr.(interface{ Shares() *Shares })
 	if !ok {

@@ -74,8 +74,9 @@ func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	return r, q.turns.priority(r), false
 }
 
-// Done implements [workqueue.TypedInterface]. Its caller is a worker, which then gets the next
-// request. That may be a request that had to wait because its namespace used too many workers.
+// Done implements [workqueue.TypedInterface]. It may end the wait of another request, whose
+// namespace used too many workers. Done need not wake up a worker for that request, because the
+// worker that called Done then calls Get.
 func (q *Queue[R]) Done(r R) {
 	// Call turns.end before the inner Done, which pushes the request again if it was added during
 	// processing.

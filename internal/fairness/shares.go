@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// minSweep is the lower bound of [Shares.sweepAt].
+// minSweep is the minimum of [Shares.sweepAt], the number of accounts at which idle accounts are
+// dropped.
 const minSweep = 100
 
 // Shares holds an account for each namespace that has recently sent API requests or used workers.

@@ -10,9 +10,9 @@ import (
 
 // turns determines the order in which workers get reconcile requests. Namespaces take turns in
 // rounds, with a single request each per round. Within a round, the namespace with the
-// highest-priority request comes first; within a namespace, requests are ordered by priority, then
-// by age. The only request of a namespace therefore waits for at most two requests of each other
-// namespace, regardless of the number and priorities of the requests there.
+// highest-priority request comes first. Within a namespace, requests are ordered by priority, then
+// by age. If a namespace has only one request, this request waits for at most two requests of each
+// other namespace, regardless of the number and priorities of the requests there.
 //
 // In addition, a namespace gets another worker only while it uses fewer workers than are free,
 // since all of its requests may be slow. Of 64 workers, the first namespace may use 32 and a second
@@ -31,12 +31,12 @@ type turns[R comparable] struct {
 	// turn.
 	order   spaces[R]
 	waiting map[R]*entry[R]
-	// running maps each request that a worker is processing to its priority.
+	// running holds the priority of each request that a worker is processing.
 	running map[R]int
-	// wanted maps each request that is about to be passed to Push or Touch to its priority.
+	// wanted holds the priority of each request that is about to be passed to Push or Touch.
 	wanted map[R]int
 	// round is the number of the round in which a namespace last had its turn. pushed counts the
-	// calls of Push, and orders requests by age: a later request has a higher number.
+	// calls of Push. The count at the time of a call orders requests by age.
 	round, pushed uint64
 }
 
@@ -49,7 +49,7 @@ type space[R comparable] struct {
 	index   int
 }
 
-// entry is a waiting request, as an element of its namespace's heap.
+// entry is a waiting request, as an element of the heap of its namespace's waiting requests.
 type entry[R comparable] struct {
 	request  R
 	priority int

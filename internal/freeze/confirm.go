@@ -31,7 +31,8 @@ type confirmed struct {
 	there, gone sets.Set[types.UID]
 }
 
-// ask reports whether the API server must be queried for the existence of a cached Freeze.
+// ask reports whether to ask the API server if a cached Freeze still exists. This is the case if
+// the Freeze is in force, and its existence has not been checked within the last [ConfirmedFor].
 func (c *confirmed) ask(f *tidekeeperv1.Freeze, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,13 +56,14 @@ func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 }
 
 // confirm returns the cached Freezes without the Freezes that were deleted from the API server.
-// While a Freeze is in force, the API server is queried once per [ConfirmedFor]. If the API server
-// is unreachable, confirm returns all cached Freezes.
+// While a Freeze is in force, confirm lists the Freezes on the API server once per minute
+// ([ConfirmedFor]). It lists them earlier if a Freeze in force is new in the cache. If the API
+// server is unreachable, confirm returns all cached Freezes.
 func (r *Reader) confirm(ctx context.Context, cached []tidekeeperv1.Freeze) []tidekeeperv1.Freeze {
 	now := r.clock.Now()
 	if slices.ContainsFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.ask(&f, now) }) {
-		// A shared list that began at exactly this time may be older than a Freeze in the cache, so
-		// require a later list.
+		// A shared list request that began at exactly this time may be older than a Freeze in the
+		// cache, so share only a later request.
 		live, err := r.live.list(ctx, r.apiReader, now.Add(1), r.clock)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("Cannot confirm that the Freezes in force still exist", "error", err.Error())

@@ -135,8 +135,8 @@ func (r *reconciler) report(before, after *tidekeeperv1.Freeze) {
 	}
 }
 
-// heldBackText formats the counts of restarts, ticks and nodes that a freeze has held back, for the
-// message of an event.
+// heldBackText formats the counts of restarts, missed ticks (scheduled times) and nodes that a
+// freeze has held back, for the message of an event.
 func heldBackText(held *tidekeeperv1.HeldBack) string {
 	return fmt.Sprintf("restarts that waited and now start as the budget allows: %d; ticks missed: %d; nodes that waited for a NoExecute taint: %d",
 		held.Restarts, held.MissedTicks, held.Nodes)

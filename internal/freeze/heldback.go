@@ -66,8 +66,8 @@ func (r *reconciler) selects(ctx context.Context, f *tidekeeperv1.Freeze, namesp
 	return period.Selects(f, labels), nil
 }
 
-// addHeldBack adds to held the due restart and the missed ticks of a ScheduledRestart that were
-// held back by the freeze with the period p.
+// addHeldBack adds to held the due restart and the missed ticks (scheduled times) of a
+// ScheduledRestart that the freeze with the period p held back.
 func addHeldBack(held *tidekeeperv1.HeldBack, restart *tidekeeperv1.ScheduledRestart, p period.Period) {
 	if index.ReadyReason(restart) == tidekeeperv1.ReasonFrozen {
 		held.Restarts++

@@ -25,8 +25,8 @@ type shared struct {
 	reads sharedread.Reads[struct{}, []tidekeeperv1.Freeze]
 }
 
-// list returns the Freezes from a list call to the API server that began at notBefore or later, and
-// at most [SharedFor] ago.
+// list returns the Freezes from a list call to the API server. The call began at notBefore or
+// later, and at most [SharedFor] ago.
 func (s *shared) list(ctx context.Context, reader client.Reader, notBefore time.Time, c clock.PassiveClock) ([]tidekeeperv1.Freeze, error) {
 	return s.reads.Get(ctx, struct{}{}, c.Now(), notBefore, func(ctx context.Context) ([]tidekeeperv1.Freeze, error) {
 		list := &tidekeeperv1.FreezeList{}

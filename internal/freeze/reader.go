@@ -82,14 +82,14 @@ func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 	return period.InForce(periodsOf(list.Items), r.clock.Now()), nil
 }
 
-// LiveAnywhere is like [Reader.Anywhere], but uses a list from the API server that begins no
-// earlier than the call.
+// LiveAnywhere is like [Reader.Anywhere], but uses a list that was requested from the API server no
+// earlier than LiveAnywhere was called.
 func (r *Reader) LiveAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, r.clock.Now())
 }
 
-// RecentlyAnywhere is like [Reader.Anywhere], but uses a list from the API server that is at most
-// [SharedFor] old, so that a thousand concurrent callers cause a single list call.
+// RecentlyAnywhere is like [Reader.Anywhere], but uses a list from the API server that is at most a
+// second old ([SharedFor]). A thousand concurrent callers therefore cause a single list call.
 func (r *Reader) RecentlyAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, time.Time{})
 }

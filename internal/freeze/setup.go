@@ -69,9 +69,9 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	return nil
 }
 
-// recount returns a handler that enqueues the Freezes in force when the number of objects that they
-// hold back may have changed. part must return the held-back restarts or nodes of an object. An
-// update counts if it changes this value, and a deletion counts if the value was not zero.
+// recount returns a handler that enqueues the Freezes in force when the number of restarts or nodes
+// that they hold back may have changed. part returns this number for an object. The handler reacts
+// to an update that changes the number, and to a deletion if the number was not zero.
 func (r *reconciler) recount(part func(client.Object) any) handler.EventHandler {
 	enqueue := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		list := &tidekeeperv1.FreezeList{}

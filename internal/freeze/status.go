@@ -26,8 +26,8 @@ func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time
 	status := *f.Status.DeepCopy()
 	status.ObservedGeneration = f.Generation
 	if p.Contains(now) {
-		// Missed ticks may have been dropped from the histories of their ScheduledRestarts since
-		// they were counted, so the count must not decrease.
+		// Missed ticks (scheduled times of restarts) may have been dropped from the histories of
+		// their ScheduledRestarts since they were counted, so the count must not decrease.
 		held.MissedTicks = max(held.MissedTicks, status.HeldBack.MissedTicks)
 		status.HeldBack = held
 	}

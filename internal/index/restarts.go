@@ -40,8 +40,8 @@ func restartTarget(object client.Object) []string {
 	return keys
 }
 
-// RestartWaits is the name of the index of ScheduledRestarts whose due tick waits, by the reason of
-// their condition Ready.
+// RestartWaits is the name of the index of ScheduledRestarts with a due restart that waits. The
+// values are the reasons of their condition Ready.
 const RestartWaits = "status.waits"
 
 // RestartsByWait returns the index [RestartWaits].
@@ -59,7 +59,7 @@ func RestartsByWait() Index {
 }
 
 // RestartHeldBack is the name of the index of ScheduledRestarts that a Freeze holds back, or whose
-// history shows a tick that was missed because of a Freeze. IsHeldBack is its only value.
+// history contains a restart that was missed because of a Freeze. IsHeldBack is its only value.
 const (
 	RestartHeldBack = "status.heldBack"
 	IsHeldBack      = "true"

@@ -50,7 +50,8 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 		if last != nil && !reached {
 			return false, last
 		}
-		// Before the first success, an error ends the poll. Afterwards errors are retried.
+		// Before the first successful request, an error ends the poll. Afterwards, failed requests
+		// are retried.
 		reached = true
 		if last == nil && len(left) == 0 {
 			fmt.Fprintln(out, "There are no node pools, and no node maintenances.")

@@ -37,7 +37,7 @@ type reconciler struct {
 	restarts  *restarts
 	places    *places
 	metrics   *metrics
-	// move queues a node whose pods must be checked.
+	// move queues a node for the controller "node-drain", which then checks the pods on the node.
 	move func(node string)
 }
 
@@ -86,7 +86,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if o := m.Spec.Nodes.Outdated; o != nil && o.MinAgeSeconds > 0 {
-		// Nodes become too old without an event.
+		// A node can become outdated by its age without an event, so the next decision is due
+		// within a minute.
 		if at := r.clock.Now().Add(time.Minute); out.Wake.IsZero() || at.Before(out.Wake) {
 			out.Wake = at
 		}
@@ -95,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// forget drops the state of a deleted NodeMaintenance.
+// forget drops everything that this process has stored about a deleted NodeMaintenance.
 func (r *reconciler) forget(request ctrl.Request) {
 	r.wakeups.Set(request, time.Time{})
 	r.drains.forget(request.Name)

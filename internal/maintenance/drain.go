@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -32,9 +33,10 @@ const (
 	atOnce        = 8
 	// mostRestarts is the maximum number of restarts that are requested for a node per reconcile.
 	mostRestarts = 20
-	// mostConfirmed is the maximum number of Deployments that are read from the API server per
-	// reconcile.
-	mostConfirmed = 100
+	// mostRead is the number of Deployments that are read from the API server per reconcile.
+	// mostConfirmed is the maximum number of further Deployments that are read before their pods are
+	// moved.
+	mostRead, mostConfirmed = 50, 100
 	// podsPage is the page size for listing pods.
 	podsPage = 500
 )
@@ -49,7 +51,7 @@ type drainReconciler struct {
 	metrics   *metrics
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
-	// tell queues the NodeMaintenance with the given name.
+	// tell queues the NodeMaintenance with the given name for the controller "node-maintenance".
 	tell func(maintenance string)
 }
 
@@ -63,7 +65,7 @@ func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	if err := r.client.Get(ctx, client.ObjectKey{Name: of.maintenance}, m); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	l := &look{drainReconciler: r, node: request.Name, of: &of}
+	l := &look{drainReconciler: r, node: request.Name, of: &of, confirmed: map[types.NamespacedName]bool{}}
 	defer func() { r.drains.pace(request.Name, l.reads) }()
 	in, err := l.gather(ctx, m)
 	if err != nil {
@@ -113,8 +115,9 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 }
 
 // move evicts pods and requests restarts. It records evictions and requests that the API server
-// refused, and continues with the other pods: the users of a namespace can make both fail there, for
-// example with a ResourceQuota.
+// refused, and continues with the other pods. Otherwise users of one namespace could stop the
+// entire drain, because they can make requests in their namespace fail, for example with a
+// ResourceQuota.
 func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) {
 	for _, key := range out.Restart {
 		if err := r.restarts.request(ctx, m, in.Deployments[key], of.start); err != nil {

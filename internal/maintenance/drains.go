@@ -38,28 +38,30 @@ type drainOf struct {
 	// start is the time at which the drain began. It identifies the restarts requested for the
 	// drain.
 	start time.Time
-	// moving is true if pods may be moved.
+	// moving is true if the pods on the node must be moved now.
 	moving bool
-	// looked is the time at which the pods were last listed. They are not listed again for pauseFor.
+	// looked is the time at which the pods on the node were last listed. pauseFor is the minimum
+	// time until they are listed again because of an event.
 	looked   time.Time
 	pauseFor time.Duration
 	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
-	// refused maps the UIDs of pods whose eviction was refused to the refusal, and attempts maps
-	// them to the number of refusals.
+	// refused maps the UIDs of pods whose eviction was refused to the last refusal. attempts maps
+	// them to the number of consecutive refusals.
 	refused  map[types.UID]moves.Refused
 	attempts map[types.UID]int
 	// notRequested maps Deployments to the refusal of the last request for a restart.
 	notRequested map[types.NamespacedName]moves.Refused
-	// doubtful is true if the node on the API server is not cordoned for the NodeMaintenance, unlike
-	// in the cache.
+	// doubtful is true if the node on the API server is not cordoned for the NodeMaintenance,
+	// unlike in the cache.
 	doubtful bool
 }
 
 func newDrains(c clock.PassiveClock) *drains { return &drains{clock: c, byNode: map[string]*drainOf{}} }
 
-// watch sets a NodeMaintenance's nodes whose pods must be observed, and the subset of nodes whose
-// pods must be moved. It returns the nodes whose pods must be checked now.
+// watch sets the nodes of a NodeMaintenance whose pods must be observed, and the subset `moving`
+// whose pods must be moved. It returns the nodes whose pods must be checked now, because their
+// state is unknown or because they were added to or removed from the subset.
 func (d *drains) watch(maintenance string, status *tidekeeperv1.NodeMaintenanceStatus, watched, moving []string) (changed []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,8 +109,8 @@ func (d *drains) states(maintenance string) map[string]decision.Drain {
 	return states
 }
 
-// look records that the pods on a node are listed now, and returns a copy of their state; false if the
-// pods are not observed.
+// look records that the pods on a node are listed now, and returns a copy of their state. It
+// returns false if the pods on the node are not observed.
 func (d *drains) look(node string) (drainOf, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +149,8 @@ func (d *drains) others(node string) (names []string) {
 	return names
 }
 
-// Delays before a refused eviction is retried. The delay doubles with each refusal.
+// firstRetry is the delay before a refused request for an eviction or a restart is retried. The
+// delay doubles with each consecutive refusal, up to lastRetry.
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = time.Minute
@@ -196,8 +199,8 @@ func (d *drains) acceptRestart(node string, deployment types.NamespacedName) {
 	}
 }
 
-// doubt records that a node on the API server is not cordoned for its NodeMaintenance, unlike in the
-// cache.
+// doubt records that a node on the API server is not cordoned for its NodeMaintenance, unlike in
+// the cache.
 func (d *drains) doubt(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,8 +209,8 @@ func (d *drains) doubt(node string) {
 	}
 }
 
-// doubted lists the nodes of a NodeMaintenance that [drains.doubt] was called for since the last call
-// of doubted.
+// doubted lists the nodes of a NodeMaintenance for which [drains.doubt] was called after the last
+// call of doubted.
 func (d *drains) doubted(maintenance string) (names []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,14 +224,15 @@ func (d *drains) doubted(maintenance string) (names []string) {
 }
 
 const (
-	// lookPause is the minimum time for which the pods of a node are not listed again, however many of
-	// them change. pausePerRead is the additional time per request to the API server, if there are many.
+	// lookPause is the minimum time until the pods of a node are listed again because of an event.
+	// If the last reconcile sent many read requests to the API server, the minimum is pausePerRead
+	// for each of these requests instead.
 	lookPause    = time.Second
 	pausePerRead = 20 * time.Millisecond
 )
 
-// pace sets the pause until the pods of a node are listed again, after a look with the given number of
-// reads.
+// pace sets the minimum time until the pods of a node are listed again, after a reconcile that sent
+// the given number of read requests to the API server.
 func (d *drains) pace(node string, reads int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,8 +252,8 @@ func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInter
 	}
 }
 
-// pause returns how long to wait before the pods of a node are listed again. It returns false if the
-// node is not being drained.
+// pause returns how long to wait before the pods of a node are listed again. It returns false if
+// the node is not being drained.
 func (d *drains) pause(node string) (time.Duration, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

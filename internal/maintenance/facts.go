@@ -26,7 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// gather returns the facts for a decision, from the cache.
+// gather reads the facts for a decision about a NodeMaintenance from the cache.
 func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance) (decision.Input, error) {
 	in := decision.Input{Maintenance: m, Now: r.clock.Now(), Nodes: map[string]decision.Node{}, Drains: r.drains.states(m.Name)}
 	list, pools := &corev1.NodeList{}, &tidekeeperv1.NodePoolList{}
@@ -69,11 +69,19 @@ func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance
 	return in, nil
 }
 
-// decide returns the decision about a NodeMaintenance. It reads each node in maintenance whose
-// progress the decision changes from the API server, and decides again: in a cache that lags behind
-// the status, annotations and labels that the manager has just added would seem to have been removed.
+// mostNodesRead is the number of nodes in maintenance up to which all of them are read from the API
+// server for each decision.
+const mostNodesRead = 20
+
+// decide returns the decision about a NodeMaintenance. It reads the nodes in maintenance from the
+// API server: in a cache that lags behind the status, annotations and labels that the manager has
+// just added would seem to have been removed. If there are more than mostNodesRead, it reads only the
+// nodes whose progress the decision changes, and decides again.
 func (r *reconciler) decide(ctx context.Context, in *decision.Input) (decision.Output, error) {
-	read := r.drains.doubted(in.Maintenance.Name)
+	read, running := r.drains.doubted(in.Maintenance.Name), decision.Running(&in.Maintenance.Status)
+	if len(running) <= mostNodesRead {
+		read = running
+	}
 	live := map[string]bool{}
 	for {
 		for _, name := range read {
@@ -121,7 +129,8 @@ type places struct {
 }
 
 // has reports whether the nodes that are not drained have room for the pods of a node, given the
-// pods' requests, tolerations and selectors. It returns false if this cannot be evaluated.
+// pods' requests, tolerations and selectors. If this cannot be evaluated because of an error, it
+// returns false.
 func (p *places) has(ctx context.Context, node string, drained []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +146,8 @@ func (p *places) has(ctx context.Context, node string, drained []string) bool {
 	return loss.Homeless() == 0
 }
 
-// podKinds is implemented by [podcache.Workloads].
+// podKinds provides the cached pods, grouped by node and kind. It is implemented by
+// [podcache.Workloads].
 type podKinds interface {
 	EachKind(do func(node string, example *corev1.Pod, count int)) error
 }

@@ -25,18 +25,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
-// look reads the facts about the pods of a node for a reconcile. The number of its requests to the
-// API server does not grow with the number of Deployments on the node: it takes them from the cache,
-// and reads from the API server only Deployments whose pods are about to be moved.
+// look reads the facts about the pods of a node for a reconcile. It reads the first mostRead
+// Deployments of the node from the API server. It takes further Deployments from the cache, and
+// reads them from the API server only if their pods are about to be moved. The number of its
+// requests is therefore bounded, although tenants choose the number of Deployments.
 type look struct {
 	*drainReconciler
 	node string
 	of   *drainOf
-	// reads is the number of requests to the API server so far. A page of pods counts as readsPerPage.
+	// reads is the number of requests to the API server so far. A request for a page of pods counts
+	// as readsPerPage requests.
 	reads int
+	// confirmed is the set of Deployments that were read from the API server.
+	confirmed map[types.NamespacedName]bool
 }
 
-// readsPerPage is the number of small requests that a page of pods is as expensive as.
+// readsPerPage is the cost of a request for a page of pods, as a number of requests for single
+// objects.
 const readsPerPage = 10
 
 // gather returns the facts about the pods of the node.
@@ -73,7 +78,11 @@ func (l *look) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance) (in 
 		if _, known := in.Deployments[key]; known || in.SingleReplicas != tidekeeperv1.SingleReplicasRestart || !moves.MayNeedRescue(pod) {
 			continue
 		}
-		if err := l.addDeployment(ctx, &in, key, l.cachedDeployment); err != nil {
+		get := l.cachedDeployment
+		if len(l.confirmed) < mostRead {
+			get = l.liveDeployment
+		}
+		if err := l.addDeployment(ctx, &in, key, get); err != nil {
 			return in, err
 		}
 	}
@@ -96,8 +105,8 @@ func (l *look) pods(ctx context.Context) (list []corev1.Pod, err error) {
 	}
 }
 
-// leavingElsewhere returns, for each Deployment, the number of its pods on other nodes that are
-// being drained, from the cache.
+// leavingElsewhere returns, for each Deployment, the number of its cached pods on other nodes that
+// are being drained.
 func (l *look) leavingElsewhere(ctx context.Context) (map[types.NamespacedName]int32, error) {
 	leaving := map[types.NamespacedName]int32{}
 	for _, other := range l.drains.others(l.node) {
@@ -114,22 +123,21 @@ func (l *look) leavingElsewhere(ctx context.Context) (map[types.NamespacedName]i
 	return leaving, nil
 }
 
-// confirm reads the Deployments of the pods that a decision moves from the API server, and decides
-// again, until it has read the Deployments of all pods that the last decision moves. If these are too
-// many, the rest of the pods is left to later reconciles.
+// confirm makes sure that the decision to move pods does not depend on cached Deployments. It reads
+// the Deployments of these pods from the API server, and decides again. It repeats this until the
+// decision moves only pods whose Deployments were read. It reads at most mostConfirmed Deployments;
+// pods of other Deployments are left to later reconciles.
 func (l *look) confirm(ctx context.Context, in *moves.Input, out moves.Output) (moves.Output, error) {
-	confirmed := map[types.NamespacedName]bool{}
 	for {
 		out.Evict, out.Restart = out.Evict[:min(len(out.Evict), mostEvictions)], out.Restart[:min(len(out.Restart), mostRestarts)]
 		read := 0
 		for _, key := range moved(&out) {
-			if _, known := in.Deployments[key]; !known || confirmed[key] || len(confirmed) >= mostConfirmed {
+			if _, known := in.Deployments[key]; !known || l.confirmed[key] || len(l.confirmed) >= mostRead+mostConfirmed {
 				continue
 			}
 			if err := l.addDeployment(ctx, in, key, l.liveDeployment); err != nil {
 				return out, err
 			}
-			confirmed[key] = true
 			read++
 		}
 		if read == 0 {
@@ -139,7 +147,7 @@ func (l *look) confirm(ctx context.Context, in *moves.Input, out moves.Output) (
 	}
 	unconfirmed := func(key types.NamespacedName) bool {
 		_, known := in.Deployments[key]
-		return known && !confirmed[key]
+		return known && !l.confirmed[key]
 	}
 	out.Restart = slices.DeleteFunc(out.Restart, unconfirmed)
 	out.Evict = slices.DeleteFunc(out.Evict, func(pod *corev1.Pod) bool {
@@ -160,8 +168,9 @@ func moved(out *moves.Output) []types.NamespacedName {
 	return keys
 }
 
-// addDeployment adds a Deployment that `get` reads, and the restart that was requested for it, to the
-// facts. If the Deployment does not exist, it removes both.
+// addDeployment reads a Deployment with `get`, and adds the Deployment and the restart that was
+// requested for it to `in`. If the Deployment does not exist, its entry becomes nil, and the
+// restart is removed.
 func (l *look) addDeployment(ctx context.Context, in *moves.Input, key types.NamespacedName, get func(context.Context, types.NamespacedName) (*appsv1.Deployment, error)) error {
 	deployment, err := get(ctx, key)
 	if apierrors.IsNotFound(err) {
@@ -195,11 +204,12 @@ func (l *look) cachedDeployment(ctx context.Context, key types.NamespacedName) (
 // liveDeployment returns a Deployment from the API server.
 func (l *look) liveDeployment(ctx context.Context, key types.NamespacedName) (*appsv1.Deployment, error) {
 	l.reads++
+	l.confirmed[key] = true
 	deployment := &appsv1.Deployment{}
 	return deployment, l.apiReader.Get(ctx, key, deployment)
 }
 
-// pauseAfter returns the minimum pause until the pods of a node are listed again, after a reconcile
-// that sent the given number of reads. Without it, tenants could load the API server with many pods
-// that change often.
+// pauseAfter returns the minimum time until the pods of a node are listed again, after a reconcile
+// that sent the given number of read requests. Without this pause, users could overload the API
+// server with pods that change often.
 func pauseAfter(reads int) time.Duration { return max(lookPause, time.Duration(reads)*pausePerRead) }

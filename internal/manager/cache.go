@@ -33,20 +33,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// cacheOptions returns the options of the shared cache, which holds the kinds that the chosen
-// controllers watch, in the namespaces in which they watch them. The cache holds every pod of the
-// cluster, so the pod fields that it keeps determine the manager's memory use. A controller that
-// reads a dropped field gets its zero value. To keep another field, add it to the kind's transform
-// and to the transform's test; a field of a pod or node must also be listed in keptPodFields or
-// nodeFields, because it is not decoded otherwise.
+// cacheOptions returns the options of the shared cache. It holds the kinds that the chosen
+// controllers watch, either from all namespaces or from the watched namespaces only. The cache
+// holds every pod of the cluster, so the pod fields that it keeps determine the manager's memory
+// use. A controller that reads a dropped field gets the field's zero value.
+//
+// To keep another field of a kind, add the field to the kind's transform and to the transform's
+// test. A field of a pod or node must also be listed in keptPodFields or nodeFields, because it is
+// not decoded otherwise.
 func cacheOptions(watches []watchedKind) cache.Options {
 	options := cache.Options{
 		// Reading a kind that no chosen controller watches is a bug. Without this option, the read
 		// would silently start an informer for the kind.
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            transformByDefault,
-		// Pods take most of the memory, so they are stored as records. newCache replaces this
-		// function to make the decoding of pods cheaper, too.
+		// Pods take most of the memory, so they are stored as compact records. Unless pods are
+		// watched only in some namespaces, newCache replaces this function by a function that also
+		// decodes pods with less CPU time and memory.
 		NewInformer: podcache.NewInformer,
 		ByObject:    map[client.Object]cache.ByObject{},
 	}
@@ -58,9 +61,10 @@ func cacheOptions(watches []watchedKind) cache.Options {
 	return options
 }
 
-// newCache returns a constructor for the shared cache, which it builds with `inner`. Unless pods
-// are watched only in some namespaces, the cache decodes only the kept fields of pods and nodes,
-// and applies `content`. byWorkload can query the pods of the constructed cache by workload.
+// newCache returns a constructor for the shared cache, which builds the cache with `inner`. Unless
+// pods are watched only in some namespaces, the cache decodes only the kept fields of pods and
+// nodes, as `content` configures. byWorkload can query the pods of the constructed cache by
+// workload.
 func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.Content, byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {
@@ -111,7 +115,8 @@ func cacheConfig(w watchedKind) cache.ByObject {
 	return config
 }
 
-// transformOf returns a kind's transform, or nil if transformByDefault applies.
+// transformOf returns the transform of a kind (the function that reduces an object before the cache
+// stores it). It returns nil if transformByDefault applies.
 func transformOf(object client.Object) toolscache.TransformFunc {
 	switch object.(type) {
 	case *corev1.Pod:
@@ -135,10 +140,10 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 	return nil
 }
 
-// transformByDefault is the transform of all kinds without a transform of their own. It drops
-// metadata.managedFields, which no controller reads. Tenants control the size of namespaced
-// objects, so it also reduces the other metadata of these objects with slimMetadata. If a
-// controller reads more metadata of a kind, that kind needs its own transform.
+// transformByDefault reduces an object before the cache stores it, if the object's kind has no
+// transform of its own. It drops metadata.managedFields, which no controller reads. Tenants control
+// the size of namespaced objects, so it also reduces the other metadata of these objects with
+// slimMetadata. If a controller reads more metadata of a kind, that kind needs its own transform.
 func transformByDefault(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
@@ -220,9 +225,9 @@ func transformNamespace(in any) (any, error) {
 	}}, nil
 }
 
-// transformReplicaSet drops the metadata that no controller reads. Of the pod template, it keeps
-// only the time of the last restart. It also drops the conditions, and reduces the selector to
-// whether it requires the label pod-count.
+// transformReplicaSet drops the metadata that no controller reads, and the conditions. Of the pod
+// template, it keeps only the time of the last restart. Of the selector, it keeps only the
+// requirement that the label pod-count exists, if the selector uses this label.
 func transformReplicaSet(in any) (any, error) {
 	set, ok := in.(*appsv1.ReplicaSet)
 	if !ok {

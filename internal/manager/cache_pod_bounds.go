@@ -34,9 +34,9 @@ const (
 	// is exceeded, only the sum of the requests is kept.
 	mostContainers = 32
 	mostRequests   = 128
-	// mostResources is the maximum number of resource names in the sum of the requests.
+	// mostResources is the maximum number of resource names in the sum of a pod's requests.
 	mostResources = 64
-	// longestReason is the maximum length in bytes of a condition's reason.
+	// longestReason is the maximum length, in bytes, of the reason of a pod's condition.
 	longestReason = 64
 )
 

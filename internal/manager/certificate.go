@@ -18,9 +18,9 @@ import (
 const certificateAge = 10 * time.Second
 
 // certificate is the certificate of the metrics endpoint. Its files are read again when a client
-// connects, instead of being watched. controller-runtime's certificate watcher needs an inotify
-// instance. If other pods have exhausted the node's limit of 128 instances per user, the manager
-// would exit.
+// connects. controller-runtime's certificate watcher is not used, because it needs an inotify
+// instance: the manager would exit if other pods had exhausted the node's limit of 128 instances
+// per user.
 type certificate struct {
 	cert, key string
 	now       func() time.Time

@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
-// newLock returns the leader election lock: the lease, with labels that publish the holder's
-// settings. It replaces controller-runtime's lock, whose identity is not accessible, so that the
-// labels could not name the manager that published them.
+// newLock returns the leader election lock: the lease, with labels that publish the settings of its
+// holder. It replaces controller-runtime's lock, which does not reveal its identity. The labels
+// contain this identity, because they must name the manager that published them.
 func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*resourcelock.LeaseLock, error) {
 	namespace, err := leaseNamespace(opts)
 	if err != nil {

@@ -42,7 +42,7 @@ import (
 // namespaceFile contains the namespace of the pod. It exists in every pod with a service account.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Run runs the manager until ctx is cancelled. It returns nil after an orderly stop. Each line of
+// Run runs the manager until ctx is canceled. It returns nil after an orderly stop. Each line of
 // its error names a problem and the solution, for the administrator who started the manager.
 func Run(ctx context.Context, opts *Options) error {
 	return RunWithClock(ctx, opts, clock.RealClock{})
@@ -162,10 +162,11 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		// and write again.
 		NewClient: newClient,
 		Controller: config.Controller{
-			// A standby keeps its informers and models up to date, so that its cache is complete
-			// when it becomes the leader.
+			// A standby runs the watches of its controllers, so that the cache and the state that
+			// controllers derive from it are complete when the standby becomes the leader.
 			EnableWarmup: new(true),
-			// A reconcile that takes too long must not block a worker that other objects need.
+			// A reconcile that takes too long must be canceled, so that its worker becomes free for
+			// other objects.
 			ReconciliationTimeout: opts.ReconcileTimeout,
 		},
 

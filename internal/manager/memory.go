@@ -33,8 +33,8 @@ const (
 
 // gcPercent is the value of GOGC after the cache has been filled: the amount of garbage, as a
 // percentage of the memory in use, that triggers a collection. The default of 100 would save about
-// one collection per minute, but would permanently take half as much memory again. The environment
-// variable GOGC takes precedence.
+// one collection per minute, but the heap would permanently grow to twice the memory in use,
+// instead of one and a half times. The environment variable GOGC takes precedence.
 const gcPercent = 50
 
 // containerPercent is the Go runtime's share of the container's memory limit in percent. The rest
@@ -43,10 +43,13 @@ const containerPercent = 90
 
 // memoryLimiter sets the Go runtime's memory limit: a low limit while the cache fills, and
 // afterwards the runtime's share of the container's limit. It then returns the freed memory to the
-// operating system. Without it, the heap would grow to twice the memory in use, and memory would be
-// returned only over minutes, so the container's limit would have to be higher. GOMEMLIMIT is no
-// replacement, because it would have to be chosen for the cluster's size, and would permanently
-// cost more garbage collections. If GOMEMLIMIT is set, memoryLimiter sets no limit.
+// operating system.
+//
+// Without memoryLimiter, the heap would grow to twice the memory in use, and the runtime would
+// return memory only over minutes. The container's limit would therefore have to be higher.
+// GOMEMLIMIT is no replacement, because it would have to be chosen for the cluster's size, and
+// would permanently cost more garbage collections. If GOMEMLIMIT is set, memoryLimiter sets no
+// limit.
 type memoryLimiter struct {
 	mu     sync.Mutex
 	filled bool

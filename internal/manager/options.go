@@ -30,8 +30,8 @@ type Options struct {
 	// priority and fairness.
 	KubeAPIQPS float64
 
-	// KubeAPIBurst is the maximum size of a burst of requests above KubeAPIQPS. It has no effect if
-	// KubeAPIQPS is 0.
+	// KubeAPIBurst is the maximum number of requests that the manager may send at once, faster than
+	// KubeAPIQPS allows. It has no effect if KubeAPIQPS is 0.
 	KubeAPIBurst int
 
 	// NamespaceRequestsPerSecond is the number of requests per second that a namespace's objects
@@ -58,8 +58,8 @@ type Options struct {
 	Namespaces []string
 
 	// ReconcileTimeout is the maximum duration of a reconcile. A reconcile that takes longer is
-	// cancelled, reported as an error and retried. Raise it if the API server takes longer to
-	// respond.
+	// canceled, reported as an error and retried. Raise the timeout if the API server takes longer
+	// to respond.
 	ReconcileTimeout time.Duration
 
 	// MetricsBindAddress is the host:port that serves /metrics. "0" turns metrics off.

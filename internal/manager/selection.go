@@ -30,7 +30,7 @@ type selection struct {
 type watchedKind struct {
 	object     client.Object
 	namespaces []string
-	// optional is true if the cluster may not serve the kind.
+	// optional is true if the manager can start although the cluster does not serve the kind.
 	optional bool
 }
 

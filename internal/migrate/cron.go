@@ -11,9 +11,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// cron parses a schedule of the original operator. Its cron library also accepts a time zone before
-// the schedule, and a field for seconds in front of the five fields. cron returns the five fields,
-// or a word such as @daily, and the time zone. zone is "" if the schedule has none.
+// cron parses a schedule of the original operator, whose cron library also accepts a time zone
+// before the schedule, and a field for seconds in front of the five fields. cron returns the five
+// fields, or a word such as @daily, and the time zone. zone is "" if the schedule has none. If the
+// schedule cannot be converted, cron adds a remark to r, and ok is false.
 func cron(text string, r *remarks) (expression, zone string, ok bool) {
 	const field = "spec.schedule"
 	words := strings.Fields(text)

@@ -117,7 +117,8 @@ func readEru(o Object, r *remarks) (restart, bool) {
 	return restart{deployment: deployment, enabled: spec.Enabled, schedule: expression, timeZone: zone}, true
 }
 
-// restart converts an Eru that was not created because of its Deployment's annotation.
+// restart converts an Eru that was not created because of its Deployment's annotation. desired
+// holds the values of the Eru's spec. The remarks about the Eru are added to r.
 func (result *Result) restart(o Object, desired restart, deployments map[key]Object, options Options, r *remarks) {
 	labels, annotations := carried(o, r)
 	restart := applyv1.ScheduledRestart(o.GetName(), o.GetNamespace()).WithLabels(labels).WithAnnotations(annotations).

@@ -13,8 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// named reports whether the API server would accept the object's name. Objects in files may have
-// invalid names.
+// named reports whether the API server would accept the object's name and namespace, which may be
+// invalid in files. If not, it adds a remark to r.
 func named(o Object, r *remarks) bool {
 	switch {
 	case o.GetName() == "":
@@ -31,7 +31,7 @@ func named(o Object, r *remarks) bool {
 	return false
 }
 
-// dying reports whether the object is being deleted. If so, it adds a remark.
+// dying reports whether the object is being deleted. If so, it adds a remark to r.
 func dying(o Object, r *remarks) bool {
 	if o.GetDeletionTimestamp() == nil {
 		return false
@@ -48,7 +48,8 @@ var tools = []string{
 	"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "config.kubernetes.io/", "tidekeeper.dev/",
 }
 
-// carried returns the original object's labels and annotations that the converted object keeps.
+// carried returns the original object's labels and annotations that the converted object keeps. It
+// adds remarks to r about other metadata of the original object.
 func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	for _, k := range slices.Sorted(maps.Keys(o.GetLabels())) {

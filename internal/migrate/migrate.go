@@ -47,8 +47,8 @@ type Options struct {
 	// Suspended suspends every converted schedule, so that the converted objects can be created
 	// while the original operator is still running.
 	Suspended bool
-	// Complete is set if the input contains all Deployments, so that any other Deployment does not
-	// exist.
+	// Complete is set if the input contains all Deployments. A Deployment that the input lacks then
+	// does not exist.
 	Complete bool
 }
 

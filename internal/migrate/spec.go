@@ -12,8 +12,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// readSpec decodes an original object's spec. It adds a remark for each unknown field. If a field
-// has the wrong type, it leaves out the whole object with a remark, and returns false.
+// readSpec decodes an original object's spec into the struct that `into` points to. It adds a
+// remark for each unknown field. If a field has the wrong type, it leaves out the whole object with
+// a remark, and returns false.
 func readSpec(o Object, into any, r *remarks) bool {
 	for _, field := range slices.Sorted(maps.Keys(o.Object)) {
 		switch field {

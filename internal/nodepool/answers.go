@@ -19,9 +19,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// An evaluation of the headroom or drainability of all pools takes seconds in a cluster of 5,000
-// nodes. After an evaluation, the worker therefore pauses for evaluationShare times the duration of
-// that evaluation, but no longer than longestPause.
+// evaluationShare is the ratio of the pause after an evaluation of all pools to the duration of
+// that evaluation. longestPause is the maximum of such a pause. In a cluster of 5,000 nodes, an
+// evaluation of the headroom or drainability of all pools takes seconds, and would take up much CPU
+// time if it were repeated without these pauses.
 const (
 	evaluationShare = 20
 	longestPause    = 5 * time.Minute
@@ -93,10 +94,10 @@ func (a *answers) get(pool string) (answer, bool) {
 	return found, known
 }
 
-// condition returns the condition with the latest answer, for the status of a pool whose spec
-// enables the evaluation. After an edit of the spec or a change of leaders, the current generation
-// of the spec has not been evaluated yet. Until it has been, the existing condition of the pool is
-// kept, because its observedGeneration shows which spec it describes.
+// condition returns the condition to set in the status of a pool whose spec enables the evaluation.
+// Until the current generation of the spec has been evaluated, this is the pool's existing
+// condition, whose observedGeneration shows which generation it describes. If the pool has no such
+// condition, the returned condition has the status Unknown.
 func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	found, known := a.get(pool.Name)
 	if !known || found.uid != pool.UID || found.generation != pool.Generation {
@@ -110,8 +111,9 @@ func (a *answers) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	}
 }
 
-// asked maps condition types to the conditions to set in a pool's status. It has an entry for each
-// type that a pool's spec can enable. The value is nil if the spec does not enable it.
+// asked maps the condition types that a pool's spec can enable (Headroom and Drainable) to the
+// conditions to set in the pool's status. The value is nil for a type that the spec does not
+// enable.
 type asked map[string]*metav1.Condition
 
 // setIn sets the conditions of `a` in a pool's status, and removes from the status the conditions

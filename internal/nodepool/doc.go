@@ -9,9 +9,10 @@
 //	setting/    the kinds of settings that a pool applies to nodes
 //	ownership/  the node annotation that records which pool applied each setting
 //	plan/       the changes to a node's settings, the nodes that may get a NoExecute taint
-//	            next, and the action for a pool's RuntimeClass
+//	            next, and the action (such as Create) for a pool's RuntimeClass
 //	state/      the in-memory model of all pools, nodes and pods, updated by informers;
-//	            load/ has the pods' requests on each node, room/ the free resources
+//	            load/ sums up the pods' requests on each node, and room/ sums up the
+//	            free resources
 //	sample/     spec.nodeTemplate from sample nodes and objects
 //	preview/    the effects of a change of pools, for the kubectl plugin
 //
@@ -19,19 +20,21 @@
 //
 //	node_controller.go  patches nodes
 //	emptying_controller.go, emptying_memory.go
-//	                    evicts pods from nodes that are emptied within budgets
+//	                    evicts pods, within PodDisruptionBudgets, from nodes that will get
+//	                    NoExecute taints
 //	pool_controller.go  reconciles a pool's finalizer, RuntimeClass, evictions, status and events
-//	held_back.go        whether a Freeze holds back NoExecute taints and evictions
+//	held_back.go        finds the Freeze that holds back NoExecute taints and evictions
 //	watch.go            passes informer events to the model, and queues affected nodes and pools
 //	headroom.go         evaluates the headroom of pools, in parallel with the reconciles
 //	drainable.go, drainable_answer.go
-//	                    evaluate which nodes of pools can be drained, likewise
-//	answers.go          the results of both, as conditions
+//	                    evaluates which nodes of pools can be drained, in parallel with the
+//	                    reconciles
+//	answers.go          holds the results of these two evaluations, as conditions
 //	status.go           computes a pool's status and conditions, and decides when to write them
 //	metrics.go, drainable_metrics.go
-//	                    the controllers' metrics
+//	                    declares the controllers' metrics
 //	options.go, definition.go, setup.go
-//	                    declare the controllers to the manager
+//	                    adds the controllers to the manager
 //
 // test/convergence tests the decision packages together; test/objects builds objects for tests.
 package nodepool

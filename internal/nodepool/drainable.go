@@ -44,9 +44,10 @@ type drainableWorker struct {
 	budgets budgetStore
 	answers answers
 
-	// withoutPlace maps each node of the evaluated pools to the number of its pods that would have
-	// no place if only this node were drained. roomChanges is the value of the model's change
-	// counter at which withoutPlace was computed.
+	// withoutPlace maps each node of the evaluated pools to the number of its pods that would fit
+	// on no other node if this node alone were drained. roomChanges is the value of the model's
+	// change counter at which withoutPlace was computed. Unless the counter has changed,
+	// withoutPlace is not computed again.
 	withoutPlace map[string]int
 	roomChanges  uint64
 	history      drain.History
@@ -58,7 +59,8 @@ type drainableWorker struct {
 // podsByNode provides the cached pods of each node. It is implemented by [podcache.Workloads].
 type podsByNode interface {
 	EachNode(on func(node string) bool, do func(node string, running []drain.CachedPod)) error
-	// Facts returns the Hasher with which the facts about the cached pods were computed.
+	// Facts returns the Hasher that hashed the labels of the cached pods. It returns nil if the
+	// cache does not keep the [drain.Facts] about pods.
 	Facts() *drain.Hasher
 }
 
@@ -103,8 +105,8 @@ func (w *drainableWorker) Start(ctx context.Context) error {
 	})
 }
 
-// work evaluates whether nodes can be drained, for all pools whose spec enables this, and queues
-// each pool whose answer has changed.
+// work evaluates whether the nodes of all pools whose spec enables this can be drained. It queues
+// each pool whose answer has changed for a reconcile.
 func (w *drainableWorker) work() error {
 	asks := state.DrainableAsks(w.cluster)
 	if len(asks) == 0 {
@@ -128,8 +130,9 @@ func (w *drainableWorker) work() error {
 	return nil
 }
 
-// settled returns the answer to publish for a pool now: `next`, or the previous answer if it is
-// equal or too recent to be replaced.
+// settled returns the answer to publish for a pool. This is the previous answer if `next`, the new
+// answer, has the same content, or if the previous answer changed less than drainableUpdate ago.
+// Otherwise, or if the pool's spec has been edited, it is `next`.
 func (w *drainableWorker) settled(pool string, next answer) answer {
 	last, known := w.answers.get(pool)
 	if !known || last.uid != next.uid || last.generation != next.generation {
@@ -143,8 +146,8 @@ func (w *drainableWorker) settled(pool string, next answer) answer {
 	return next
 }
 
-// survey evaluates whether the nodes of the given pools can be drained, and returns a tally for
-// each pool, by pool name.
+// survey evaluates whether the nodes of the given pools can be drained. It returns, by pool name, a
+// tally of the nodes that cannot be drained and of the pods that block the drains.
 func (w *drainableWorker) survey(asks []state.DrainableAsk) (map[string]*drain.Tally, error) {
 	tallies, of := map[string]*drain.Tally{}, map[string][]*drain.Tally{}
 	for _, ask := range asks {
@@ -180,8 +183,9 @@ func (w *drainableWorker) survey(asks []state.DrainableAsk) (map[string]*drain.T
 	return tallies, nil
 }
 
-// simulate updates withoutPlace for the members of each pool whose spec does not ignore the blocker
-// NoPlace: pods that no other node has room for.
+// simulate updates withoutPlace for the nodes of each pool, unless the pool's spec ignores the
+// blocker NoPlace, which means that no other node has room for a pod. It does nothing if the model
+// has not changed since the last simulation.
 func (w *drainableWorker) simulate(asks []state.DrainableAsk) {
 	nodes := sets.New[string]()
 	for _, ask := range asks {
@@ -212,7 +216,7 @@ func (w *drainableWorker) publish(tallies map[string]*drain.Tally) {
 }
 
 // condition returns the condition "Drainable" for the pool's status, or nil if the spec does not
-// enable it.
+// enable it or the pool is being deleted.
 func (w *drainableWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Drainable == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil

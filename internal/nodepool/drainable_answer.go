@@ -14,8 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
-// drainableAnswer converts the tally of a pool with the given number of nodes to the status, reason
-// and message of the condition "Drainable".
+// drainableAnswer returns the status, reason and message of the condition "Drainable" of the named
+// pool. nodes is the number of the pool's nodes, and t counts the pods that block the drains of
+// these nodes.
 func drainableAnswer(pool string, nodes int, t *drain.Tally) answer {
 	unknown := ""
 	if t.Uncertain > 0 {

@@ -18,8 +18,9 @@ var (
 		[]string{"pool", "reason"}, nil)
 )
 
-// drainableCollector reports how many nodes and pods the latest evaluation found to block drains.
-// Its worker is nil if only the descriptions of the metrics are needed.
+// drainableCollector reports, for each pool, how many nodes cannot be drained and how many pods
+// block the drains, according to the latest evaluation. worker is nil if only the descriptions of
+// the metrics are needed.
 type drainableCollector struct{ worker *drainableWorker }
 
 // Describe implements [prometheus.Collector].

@@ -49,8 +49,8 @@ type emptyingReconciler struct {
 	client client.Client
 	// apiReader reads from the API server, bypassing the cache.
 	apiReader client.Reader
-	// heldBack returns the freeze in force, or nil if there is none, and the time after which to
-	// check again.
+	// heldBack returns the Freeze that currently forbids evictions, or nil if there is none. again
+	// is the time after which to check again.
 	heldBack func(ctx context.Context, now time.Time) (held *period.Period, again time.Duration, err error)
 	recorder events.EventRecorder
 	cluster  *state.Cluster
@@ -102,9 +102,9 @@ func (r *emptyingReconciler) Reconcile(ctx context.Context, request ctrl.Request
 			return ctrl.Result{}, err
 		}
 		r.evict(ctx, node.Name, decided.Evict, memory)
-		// The decision is repeated after the evictions, because pods whose successors could be
-		// scheduled to this node are evicted last. Once they are all evicted, the node gets its
-		// NoExecute taints at once, to keep the successors away.
+		// The decision is repeated, because the last pods to leave the node may just have been
+		// evicted. The node must then get its NoExecute taints at once, before the scheduler places
+		// successors of these pods on the node.
 		decided = decide()
 	}
 	r.report(ctx, node, taints, &decided, memory)
@@ -176,9 +176,9 @@ func (r *emptyingReconciler) report(ctx context.Context, node *corev1.Node, tain
 	}
 }
 
-// recheck reads the node from the API server. It returns a conflict error if the node is no longer
-// being emptied for the taints, or began to be emptied for them again later. Without this check, a
-// process that has lost the leader election could evict pods.
+// recheck reads the node from the API server, and returns a conflict error unless the node is still
+// closed for the same taints since the same time. Without this check, a process that has lost the
+// leader election and has a stale cache could evict pods.
 func (r *emptyingReconciler) recheck(ctx context.Context, node *corev1.Node, taints []plan.TaintBeingPrepared) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -200,8 +200,8 @@ func (r *emptyingReconciler) recheck(ctx context.Context, node *corev1.Node, tai
 }
 
 // podsLeft reads the pods of a node from the API server, and reports whether the taints would
-// delete any of them. It does not use the cache, which may lag behind, because the deletion of a
-// pod by a taint bypasses PodDisruptionBudgets and cannot be undone.
+// delete any of them. A stale cache might lack such a pod, and a deletion by a taint bypasses
+// PodDisruptionBudgets and cannot be undone.
 func podsLeft(ctx context.Context, apiReader client.Reader, node *corev1.Node, taints []plan.TaintBeingPrepared, now time.Time) (bool, error) {
 	for i := range taints {
 		if taints[i].Since.IsZero() {

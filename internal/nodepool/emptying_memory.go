@@ -36,8 +36,8 @@ func newEmptyingMemories() *emptyingMemories {
 	return &emptyingMemories{nodes: map[string]*emptyingMemory{}}
 }
 
-// of returns the emptyingMemory of a node, after dropping the evictions of pods that are not in
-// `pods`, the list of pods on the node.
+// of returns the emptyingMemory of a node, and creates it if necessary. It first drops the
+// evictions of pods that are no longer on the node. pods lists all pods on the node.
 func (m *emptyingMemories) of(node string, pods []corev1.Pod, now time.Time) *emptyingMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,14 +90,14 @@ func (m *emptyingMemory) note(pod *corev1.Pod, refusal string, now time.Time) {
 	m.attempts.Refused[group] = refused
 }
 
-// hold restarts the time after which a node without progress counts as blocked, because a freeze
-// holds back evictions.
+// hold is called while a Freeze forbids evictions. It restarts the time after which the node counts
+// as blocked, because the lack of progress is intended.
 func (m *emptyingMemory) hold(now time.Time) { m.progressed, m.blocked = now, false }
 
-// look records a decision about the node. The node counts as blocked after the time `patience`
-// without progress, while a pod keeps it from being emptied. since is the time of the last
-// progress, or zero if the node does not count as blocked. began is true if the node has just begun
-// to count as blocked.
+// look records a decision about the node. The node counts as blocked if a pod keeps it from being
+// emptied, and if there has been no progress for the duration `patience`. since is then the time of
+// the last progress, and zero otherwise. began is true if the node counts as blocked and did not at
+// the previous decision.
 func (m *emptyingMemory) look(decided *plan.EmptyingPlan, patience time.Duration, now time.Time) (since time.Time, began bool) {
 	if decided.Left < m.left || m.progressed.After(now) {
 		m.progressed = now

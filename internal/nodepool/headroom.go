@@ -26,8 +26,9 @@ const headroomInterval = 5 * time.Second
 // message. A limit is needed because pods may request any number of resources.
 const maxAmountsText = 200
 
-// headroomWorker periodically evaluates whether each pool has the headroom that its spec requires.
-// It runs only in the leader, in parallel with the reconciles.
+// headroomWorker periodically evaluates whether each pool has the headroom that its spec requires,
+// that is, whether the pods of a lost node or zone would fit on the remaining nodes. It runs only
+// in the leader, in parallel with the reconciles.
 type headroomWorker struct {
 	cluster *state.Cluster
 	feed    *eventFeed
@@ -48,9 +49,9 @@ func (w *headroomWorker) Start(ctx context.Context) error {
 	return w.feed.evaluate(ctx, w.clock, headroomInterval, func(context.Context) { seen = w.work(seen) })
 }
 
-// work evaluates the headroom of all pools that require it, and queues each pool whose result
-// differs from its previous result. It does nothing if the model's change counter still equals
-// `since`. It returns the current value of the counter.
+// work evaluates the headroom of all pools whose spec requires headroom, and queues each pool whose
+// result has changed. It returns the current value of the model's change counter. If this still
+// equals `since`, the value that the previous call returned, work does nothing.
 func (w *headroomWorker) work(since uint64) uint64 {
 	asks, cluster, now := w.cluster.HeadroomAsks(since)
 	if now == since {
@@ -67,7 +68,7 @@ func (w *headroomWorker) work(since uint64) uint64 {
 }
 
 // condition returns the condition "Headroom" for the pool's status, or nil if the spec requires no
-// headroom.
+// headroom or the pool is being deleted.
 func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Headroom == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil

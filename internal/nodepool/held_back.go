@@ -16,15 +16,16 @@ import (
 // system clock.
 const freezeInterval = time.Minute
 
-// heldBack returns the freeze in force, or nil if there is none, and the time after which to check
-// again. The caller sets `live` if pods are about to be evicted: heldBack then also queries the API
-// server if the cache shows no freeze in force.
+// heldBack returns the Freeze in force, or nil if there is none, and the time after which to check
+// again. If pods are about to be evicted, the caller passes the function `live`, which reads
+// Freezes from the API server. heldBack calls `live` only if the cache, which may be stale, shows
+// no Freeze in force.
 func heldBack(ctx context.Context, freezes *freeze.Reader, live func(context.Context) (*period.Period, error), now time.Time) (held *period.Period, again time.Duration, err error) {
 	if held, err = freezes.Anywhere(ctx); held != nil || err != nil || live == nil {
 		again = freezeInterval
 	} else if held, err = live(ctx); held != nil {
-		// The freeze may be lifted before it has reached the cache, and then no event follows. The
-		// next check is therefore due soon.
+		// The cache does not show this Freeze yet. If the Freeze is deleted before the cache shows
+		// it, no event causes a reconcile. The next check is therefore due soon.
 		again = freeze.SharedFor
 	}
 	if held != nil {

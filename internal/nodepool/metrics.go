@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// metrics holds the controllers' counters. Gauges are not included: [poolCollector] reads them from
-// the model at each scrape.
+// metrics holds the controllers' counters. It holds no gauges, because [poolCollector] reads their
+// values from the model at each scrape.
 type metrics struct {
 	nodeWrites   *prometheus.CounterVec
 	corrections  *prometheus.CounterVec
@@ -78,8 +78,9 @@ func (m *metrics) forget(pool string) {
 	m.statusWrites.DeleteLabelValues(pool)
 }
 
-// poolCollector reports the state of the model at the time of the scrape. Its metrics are current,
-// whereas a pool's status may lag by some seconds.
+// poolCollector reports the state of all pools in the in-memory model at the time of a scrape. It
+// does not use the pools' statuses for sums and counts, because they may lag behind the model by
+// some seconds.
 type poolCollector struct{ cluster *state.Cluster }
 
 var (

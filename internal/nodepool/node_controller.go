@@ -37,8 +37,8 @@ type nodeReconciler struct {
 	feed    *eventFeed
 	metrics *metrics
 	clock   clock.PassiveClock
-	// overtaken maps a node's name to the cached resourceVersion whose patch failed with a
-	// conflict. The entry is ignored once the cache shows another version.
+	// overtaken maps the name of a node to the cached resourceVersion for which a patch of the node
+	// failed with a conflict. The entry is ignored once the cache shows another resourceVersion.
 	overtaken sync.Map
 }
 
@@ -60,8 +60,8 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{RequeueAfter: plan.WriteInterval}, nil
 	}
 	if len(nodePlan.Evicting) > 0 {
-		// The freeze must be checked again: since the pool was permitted to taint the node,
-		// conflicts, throttling or a long queue may have delayed this write.
+		// A freeze may have begun since the pool was permitted to taint the node, because
+		// conflicts, throttling or a long queue can delay this write.
 		switch held, err := r.frozen(ctx); {
 		case err != nil:
 			return ctrl.Result{}, err
@@ -89,8 +89,9 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if !isRefused(err) || len(nodePlan.Affected) < 2 {
 		return ctrl.Result{}, err
 	}
-	// If any pool's settings are invalid, the API server rejects the entire patch. Each pool's
-	// settings are therefore written separately.
+	// The API server has rejected the patch, as it does if the settings of any pool are invalid.
+	// The settings of each pool are therefore written separately, so that only the invalid settings
+	// are rejected.
 	var all []error
 	for _, pool := range nodePlan.Affected {
 		others := slices.DeleteFunc(slices.Clone(nodePlan.Affected), func(other string) bool { return other == pool })
@@ -161,8 +162,8 @@ func (r *nodeReconciler) send(ctx context.Context, node *corev1.Node, nodePlan *
 			return err
 		}
 		// For a JSON patch, the API server returns the same error if the node has changed and if a
-		// value is invalid. The following patch with the resourceVersion distinguishes the two
-		// cases.
+		// value is invalid. The following patch contains the resourceVersion, and fails with a
+		// conflict only if the node has changed.
 	}
 	return r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, nodePlan.VersionedPatch(node, now)))
 }

@@ -138,10 +138,10 @@ func nodeOf(e state.Event) runtime.Object {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.Node}}
 }
 
-// stillHeld returns a function that reports whether a managed key may still be set on any node.
-// When the pool is about to stop managing a key or to lose its finalizer, stillHeld lists the nodes
-// from the API server: if it relied on a stale cache, a setting might stay on its node forever.
-// `verify` is true if the API server shows settings of the pool that the model does not contain.
+// stillHeld returns a function that reports whether a managed key may still be set on any node. If
+// the pool is about to stop managing a key or to lose its finalizer, stillHeld lists the nodes from
+// the API server. If it relied on a stale cache, a setting might stay on its node forever. `verify`
+// is true if the API server shows settings of the pool that the model does not contain.
 func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (held func(setting.Key) bool, verify bool, err error) {
 	wanted := plan.WantedKeys(pool)
 	deleting := !pool.DeletionTimestamp.IsZero()
@@ -165,7 +165,8 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	}
 	live := sets.New[setting.Key]()
 	for _, node := range nodes.Items {
-		// If the ownership annotation cannot be parsed, the node's plan infers the ownership.
+		// An annotation that cannot be parsed may have named the pool. The node controller will
+		// replace it, so that the next check can parse it.
 		onNode, unreadable := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
 		if len(onNode[pool.Name]) == 0 && unreadable == nil || !r.cluster.WaitsFor(pool.Name, node.Name, unreadable != nil) {
 			continue
@@ -238,9 +239,10 @@ func exactly(o client.Object) client.Preconditions {
 	return client.Preconditions{UID: &uid}
 }
 
-// allowEvictions permits the pool to add its NoExecute taints to the next nodes, within the
-// configured share. If a freeze is in force, it permits none and stores the freeze's name in the
-// snapshot `v`.
+// allowEvictions permits the pool to add its NoExecute taints to the next nodes, as many as the
+// options allow at the same time. While a Freeze is in force, it permits none, and stores a
+// description of the Freeze in v.HeldBackBy. If `again` is not 0, the pool must be reconciled again
+// after that time.
 func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	now := r.clock.Now()
 	pace := plan.Pace{Share: r.options.NoExecuteShare, MinDuration: r.options.NoExecuteInterval, MaxDuration: max(plan.MaxEvictionDuration, r.options.NoExecuteInterval)}
@@ -287,7 +289,7 @@ func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.
 }
 
 // writeStatus writes the status if it has changed and if the minimum interval since the last write
-// has passed.
+// has passed. If the interval has not passed, `again` is the remaining time, and otherwise 0.
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
 	status := newStatus(pool, v, notOwned, asked{

@@ -93,8 +93,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	return nil
 }
 
-// poolOfRuntimeClass maps a RuntimeClass to the pool whose name its own name contains, even if
-// another object owns the RuntimeClass.
+// poolOfRuntimeClass maps a RuntimeClass to the pool whose name follows the prefix in the
+// RuntimeClass's name. It does so even if the pool does not own the RuntimeClass, because the
+// pool's status reports such a conflict.
 func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request {
 	pool, ok := strings.CutPrefix(o.GetName(), tidekeeperv1.RuntimeClassPrefix)
 	if !ok {
@@ -103,7 +104,8 @@ func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{requestFor(pool)}
 }
 
-// allEmptying returns a function that maps a Freeze to all nodes that are being emptied.
+// allEmptying returns a function that maps a Freeze to all nodes that are being emptied, because a
+// Freeze may hold back the evictions from any of them.
 func allEmptying(cluster *state.Cluster) handler.MapFunc {
 	return func(context.Context, client.Object) []reconcile.Request {
 		var requests []reconcile.Request

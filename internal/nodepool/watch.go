@@ -21,13 +21,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// poolDelay and utilizationDelay merge bursts of changes to a pool into a single reconcile: a
-// change of the pool's members is queued after poolDelay, and a change of its utilization after
-// utilizationDelay. An edit of the pool is queued immediately, because nodes wait until the status
-// lists the keys of the new settings.
+// poolDelay, utilizationDelay and emptyingDelay are the delays after which changed pools and nodes
+// are queued, so that a burst of changes causes a single reconcile. poolDelay applies to changes of
+// a pool's members, and utilizationDelay to changes of its utilization. An edit of a pool is queued
+// immediately, because nodes wait until the status lists the keys of the new settings.
 //
-// emptyingDelay merges the changes of a node that is being emptied, whose pods leave one after the
-// other.
+// emptyingDelay applies to nodes that are being emptied, because their pods leave in quick
+// succession.
 const (
 	poolDelay        = 20 * time.Millisecond
 	utilizationDelay = 250 * time.Millisecond
@@ -60,8 +60,8 @@ func newEventFeed(ctx context.Context, in cache.Informers, cluster *state.Cluste
 	return f, nil
 }
 
-// pushing returns an event handler that passes new and changed objects to `set`, passes deleted
-// objects to `remove`, and queues the resulting nodes and pools.
+// pushing returns an event handler that passes new and changed objects to `set`, and deleted
+// objects to `remove`. It queues the nodes and pools that these functions return.
 func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Handler[T] {
 	return informers.Handler[T]{
 		Add:    func(object T, _ bool) { f.push(set(object)) },
@@ -70,8 +70,9 @@ func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Han
 	}
 }
 
-// push adds the dirty nodes and pools to the queues of the controllers. A controller that has not
-// started has no queue yet; [feedSource.Start] later adds all nodes and pools to its queue.
+// push adds the nodes and pools in `dirty` to the queues of the controllers. A controller that has
+// not started has no queue yet. When it starts, [feedSource.Start] adds all nodes and pools to its
+// queue.
 func (f *eventFeed) push(dirty state.Dirty) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

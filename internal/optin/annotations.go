@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// wish holds the values of a workload's opt-in annotations.
+// wish holds the values of the annotations with which a workload opts in to scheduled restarts.
 type wish struct {
 	// in is true if the opt-in annotation has the value "true".
 	in bool

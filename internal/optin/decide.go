@@ -35,7 +35,8 @@ const (
 	complain action = "OptIn"
 )
 
-// decision is the result of [decide]: the change required to a workload's ScheduledRestart.
+// decision is the result of [decide]: the change that a workload's ScheduledRestart needs. The zero
+// value means that no change is needed.
 type decision struct {
 	action action
 	// name is the name of the ScheduledRestart to write. existing is its current state, or nil if

@@ -57,10 +57,10 @@ type place struct {
 }
 
 // find returns the name to use for a workload's ScheduledRestart. An existing ScheduledRestart
-// keeps its name, even if a preferred name becomes free. If the opt-in has not created any yet, the
-// workload adopts an orphaned ScheduledRestart, or waits until a ScheduledRestart with a possible
-// name has been deleted. If another client has created a ScheduledRestart for the same workload,
-// the opt-in must not create a second.
+// keeps its name, even if a preferred name becomes free. If the opt-in has not created a
+// ScheduledRestart yet, the workload adopts an orphaned ScheduledRestart, or waits until a
+// ScheduledRestart that is being deleted has freed its name. If another client has created a
+// ScheduledRestart for the same workload, the opt-in must not create a second.
 func find(kind *workload.Kind, object metav1.Object, existing []*tidekeeperv1.ScheduledRestart) place {
 	var mine, waits, inTheWay, free *place
 	var last place

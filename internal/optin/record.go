@@ -31,7 +31,7 @@ func (r *record) triggers() bool { return r.Schedule != nil || r.MaxPodAgeSecond
 func (r record) String() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		// Pointers to strings, numbers and bools can always be marshalled.
+		// Pointers to strings, numbers and bools can always be marshaled.
 		panic(err)
 	}
 	return string(text)

@@ -73,8 +73,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	was := rs.Labels[Label]
-	// A rejected patch is retried as well, because an admission policy may be fixed without a
-	// change of the ReplicaSet or its pods.
+	// If the patch is rejected, return an error, so that it is retried. An admission policy may be
+	// fixed without a change of the ReplicaSet or its pods.
 	if err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch ReplicaSet: %w", err)
 	}
@@ -95,7 +95,7 @@ var podEvents = handler.Funcs{
 	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, countedBy(e.Object)) },
 	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 		// Most changes of a pod do not change the number of pods. Enqueue ReplicaSets only if the
-		// pod counts for another ReplicaSet than before, or begins or ceases to count.
+		// pod counts for another ReplicaSet than before, starts to count, or no longer counts.
 		if was, is := countedBy(e.ObjectOld), countedBy(e.ObjectNew); was != is {
 			enqueue(q, was)
 			enqueue(q, is)
@@ -103,13 +103,15 @@ var podEvents = handler.Funcs{
 	},
 }
 
-// replicaSet identifies the ReplicaSet for which a pod counts. The zero value stands for none.
+// replicaSet identifies the ReplicaSet for which a pod counts. The zero value means that the pod
+// counts for no ReplicaSet.
 type replicaSet struct {
 	types.NamespacedName
 	uid types.UID
 }
 
-// countedBy returns the ReplicaSet for which a pod counts, or the zero value if there is none.
+// countedBy returns the ReplicaSet for which a pod counts; the zero value if it counts for no
+// ReplicaSet.
 func countedBy(o any) replicaSet {
 	pod, ok := o.(*corev1.Pod)
 	if !ok || !pods.IsActive(pod) {

@@ -36,8 +36,9 @@ func isExempt(rs *appsv1.ReplicaSet) bool {
 	if rs.DeletionTimestamp != nil {
 		return true
 	}
-	// The Deployment finds its ReplicaSets by a selector that contains the label. If the label's
-	// value changed, the Deployment would release this ReplicaSet and create another, endlessly.
+	// The Deployment finds its ReplicaSets by a selector that contains the label pod-count. If this
+	// controller changed the label, the Deployment would release this ReplicaSet and create
+	// another, endlessly.
 	return SlimSelector(rs.Spec.Selector) != nil
 }
 

@@ -59,10 +59,10 @@ func DeploymentOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, kind == "Deployment"
 }
 
-// WhyEvicted returns the reason for which a ready pod of the Deployment is evicted instead of moved
-// by a restart; "" if a restart moves the pod. never is true if a PodDisruptionBudget of the pod
-// never allows an eviction. leaving is the number of the Deployment's ready pods that have to leave
-// their nodes now, including the pod itself.
+// WhyEvicted returns the reason why a ready pod of the Deployment is evicted instead of being moved
+// by a restart. It returns "" if a restart moves the pod. never is true if a PodDisruptionBudget of
+// the pod never allows an eviction. leaving is the number of the Deployment's ready pods that have
+// to leave their nodes now, including the pod itself.
 func WhyEvicted(d *appsv1.Deployment, never bool, leaving int32) string {
 	least, possible := readyDuring(d)
 	switch {
@@ -89,8 +89,8 @@ func replicasOf(d *appsv1.Deployment) int {
 }
 
 // readyDuring returns the minimum number of ready pods during a restart of the Deployment, if all
-// of its pods are ready before. It returns false if a restart does not replace the pods one after
-// the other.
+// of its pods are ready at the beginning. It returns false if a restart does not replace the pods
+// one after the other.
 func readyDuring(d *appsv1.Deployment) (least int, possible bool) {
 	replicas, rolling := replicasOf(d), d.Spec.Strategy.RollingUpdate
 	if d.Spec.Paused || replicas == 0 || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {

@@ -65,8 +65,8 @@ func CompareNames(a, b corev1.ResourceName) int {
 }
 
 // IsSecondary reports whether a resource rarely determines where a pod fits. This applies to pods
-// and ephemeral-storage. Secondary resources do not get a largest fit of their own, and are omitted
-// by [Text].
+// and ephemeral-storage. The status of a pool does not report the node with the most of a secondary
+// resource free, and [Text] omits secondary resources.
 func IsSecondary(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
 }

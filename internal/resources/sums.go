@@ -39,8 +39,8 @@ func (s *Sums) Subtract(amounts []Amount) {
 // AddN adds an amount n times to the sum of its resource.
 func (s *Sums) AddN(a Amount, n int) { s.add(a.Resource, int64(n)*a.Value, n) }
 
-// SubtractN subtracts an amount n times, which was added before by [Sums.AddN], from the sum of its
-// resource.
+// SubtractN subtracts an amount n times from the sum of its resource. The amount must have been
+// added before by [Sums.AddN].
 func (s *Sums) SubtractN(a Amount, n int) { s.add(a.Resource, -int64(n)*a.Value, -n) }
 
 // AddSums adds other sums and their counts to s.

@@ -12,8 +12,8 @@ import (
 )
 
 // Text formats amounts, such as "6 CPU, 11Gi memory, 1 nvidia.com/gpu". CPU and memory come first,
-// followed by other resources by name. Secondary resources are left out, as are zero amounts of
-// resources other than CPU and memory.
+// followed by other resources by name. The resources pods and ephemeral-storage are left out, and
+// so are zero amounts of resources other than CPU and memory.
 func Text(list corev1.ResourceList) string {
 	return textOf(list, IsSecondary)
 }

@@ -19,9 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// carryOut carries out a decision. It first writes the start of the restart to the status, and then
-// sends the tick to the target once the tick is due. After a crash in between, the next manager
-// continues from the status. carryOut returns whether the restart still needs its slot.
+// carryOut carries out a decision: it writes the status, and then sends the tick (the scheduled
+// time of the restart) to the target, or evicts pods. After a crash between these steps, the next
+// leader continues from the status. carryOut returns whether the ScheduledRestart still needs its
+// slot of the restart budget.
 func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
 	before, written := restart, false
 	if !d.Unchanged && !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
@@ -64,8 +65,8 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 			return use, err
 		}
 	}
-	// Drop the claim before the attempt to send the tick: after the attempt, only the target's
-	// annotation shows whether the tick was sent.
+	// Forget the early claim of the tick (see [claims]) before the tick is sent to the target. If
+	// the attempt fails, only the annotation of the target shows whether the tick was sent.
 	r.claims.forget(key)
 	err := r.sender.send(ctx, t, d.Send, d.Status.Active.Trigger)
 	if r.refusals.noteSend(key, restart, err); err != nil {

@@ -14,46 +14,53 @@ import (
 )
 
 const (
-	// claimAhead is the minimum time before a tick at which a ScheduledRestart claims it, that is,
-	// writes its restart to the status in advance. On an idle API server the write takes some
-	// milliseconds.
+	// claimAhead is the minimum time before a tick (the scheduled time of a restart) at which the
+	// tick is claimed, that is, the restart is written to the status in advance. On an idle API
+	// server, the write takes some milliseconds.
 	claimAhead = time.Second
-	// claimPace is multiplied by the restart budget to get the additional period over which claims
-	// are spread, so that ticks with the same due time are not all claimed at the same time.
-	// maxClaimAhead limits the sum of this period and claimAhead.
+	// claimPace is multiplied by the maximum number of restarts in progress. The result is the
+	// period over which the status writes for ticks with the same due time are distributed, so that
+	// they are not all made at the same time. maxClaimAhead limits the sum of this period and
+	// claimAhead.
 	claimPace     = 10 * time.Millisecond
 	maxClaimAhead = time.Minute
 )
 
-// claims tracks the ticks that this process claimed before they were due and has not yet tried to
-// send.
+// claims tracks the ticks that this process has claimed, that is, written to status.active before
+// they were due, and has not tried to send to their targets yet. A tick is the scheduled time of a
+// restart.
 type claims struct {
-	// spread is the period over which the claims of ticks with the same due time are distributed.
+	// spread is the period over which the status writes for ticks with the same due time are
+	// distributed.
 	spread time.Duration
 	seed   maphash.Seed
 
 	memories *memories
 
 	mu sync.Mutex
-	// namespaces maps each namespace with claimed ticks to the state of these claims.
+	// namespaces maps each namespace in which ticks were claimed early to the state of these
+	// claims.
 	namespaces map[string]*namespaceClaims
 }
 
-// namespaceClaims is the state of a namespace's claims.
+// namespaceClaims describes the ticks (scheduled times of restarts) of a namespace that were
+// claimed before they were due. count is the number of these ticks.
 type namespaceClaims struct {
 	count int
 	// list is the last shared list of the namespace's ScheduledRestarts. When many ticks of the
-	// namespace are due at the same time, this list replaces reads of single objects.
+	// namespace are due at the same time, one list replaces a read of each ScheduledRestart.
 	list *specList
 }
 
-// claim is a tick that was claimed before it was due, together with the status before the claim.
+// claim is a tick that was claimed, that is, written to status.active before it was due. before is
+// the status before that write.
 type claim struct {
 	tickOf
 	before *tidekeeperv1.ScheduledRestartStatus
 }
 
-// newClaims returns an empty set of claims. budget is the maximum number of restarts in progress.
+// newClaims returns a claims without any tick. budget is the maximum number of restarts in
+// progress.
 func newClaims(budget int, memories *memories) *claims {
 	c := &claims{
 		spread:     min(time.Duration(budget)*claimPace, maxClaimAhead-claimAhead),
@@ -65,15 +72,17 @@ func newClaims(budget int, memories *memories) *claims {
 	return c
 }
 
-// ahead returns the time before a tick at which the given ScheduledRestart claims it. The time is
-// random, so that claims are spread, but it is constant for each ScheduledRestart.
+// ahead returns the time before a tick (a scheduled time) at which its restart is written to the
+// status of the given ScheduledRestart. It is random, so that not all ScheduledRestarts are written
+// at the same time, but it is always the same for the same ScheduledRestart.
 func (c *claims) ahead(key types.NamespacedName) time.Duration {
 	place := maphash.Comparable(c.seed, key) % uint64(c.spread)
 	return claimAhead + time.Duration(place)
 }
 
-// note records that a status write claimed a tick early. before is the status before the claim. If
-// before is nil, note drops an earlier claim.
+// note records that a status write claimed a tick before it was due. before is the status before
+// that write. If before is nil, the write claimed no tick, and note drops the record of an earlier
+// claim.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
 	if before == nil || restart.Status.Active == nil {
 		c.forget(key)
@@ -87,7 +96,7 @@ func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledR
 	})
 }
 
-// add increments the number of the claims in a namespace.
+// add increments the number of ticks in a namespace that were claimed before they were due.
 func (c *claims) add(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +106,9 @@ func (c *claims) add(namespace string) {
 	c.namespaces[namespace].count++
 }
 
-// before returns the status before the claim of the restart in progress. It returns nil if another
-// process made the claim, or if this process has already tried to send the tick.
+// before returns the status before this process wrote the restart in progress to it. It returns nil
+// if the restart was already due then, if another process wrote it, or if this process has since
+// tried to send the tick (the scheduled time) to the target.
 func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (before *tidekeeperv1.ScheduledRestartStatus) {
 	c.memories.with(key, func(m *memory) {
 		if m.claim != nil && m.claim.isInProgress(restart) {
@@ -108,7 +118,8 @@ func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.Schedule
 	return before
 }
 
-// forget drops the claim of a ScheduledRestart, for example after an attempt to send its tick.
+// forget drops the record that the tick of a ScheduledRestart was claimed before it was due, for
+// example after an attempt to send the tick to the target.
 func (c *claims) forget(key types.NamespacedName) {
 	c.memories.with(key, func(m *memory) {
 		c.drop(key, m)
@@ -116,7 +127,8 @@ func (c *claims) forget(key types.NamespacedName) {
 	})
 }
 
-// drop decrements the number of claims of the namespace if the memory m holds a claim.
+// drop decrements the number of claimed ticks in the namespace of a ScheduledRestart, if m, its
+// in-memory state, contains a claimed tick.
 func (c *claims) drop(key types.NamespacedName, m *memory) {
 	if m.claim == nil {
 		return
@@ -130,8 +142,9 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 }
 
 // listSince returns a list of the namespace's ScheduledRestarts that was requested at the time due
-// or later. If there is no such list yet and the namespace has fewer claims than manyClaims, for
-// which a list does not pay off, it returns nil. If isNew is true, the caller must fill the list.
+// or later. If there is none, it returns a new list, which the caller must fill, and isNew is true.
+// It returns nil instead if the namespace has fewer claims than manyClaims, since a few reads of
+// single objects cost less than a list.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 type configReader struct {
 	*configs
 	apiReader client.Reader
-	// reads shares reads from the API server among concurrent callers.
+	// reads lets concurrent callers share a read of the same object from the API server.
 	reads sharedread.Reads[podconfig.ID, *podconfig.Record]
 	// synced maps each watched kind to a function that reports whether its informer has synced.
 	synced map[podconfig.Kind]func() bool
@@ -74,9 +74,9 @@ func (r *configReader) follow(mgr ctrl.Manager) error {
 	return nil
 }
 
-// cached returns the content of the watched ConfigMaps and Secrets that the target of a
-// ScheduledRestart uses. It is nil if spec.onConfigChange is not set, or if the target does not
-// exist.
+// cached returns the content of the ConfigMaps and Secrets that the target of a ScheduledRestart
+// uses, according to the cache. It returns nil if spec.onConfigChange is not set, or if the target
+// does not exist.
 func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workload.State, now time.Time) *decision.Config {
 	key := client.ObjectKeyFromObject(restart)
 	mode := restart.Spec.OnConfigChange
@@ -182,8 +182,9 @@ func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Re
 	return nil, nil
 }
 
-// readConfig sets the content of the ConfigMaps and Secrets in the input, which must already
-// contain the target.
+// readConfig sets Input.Config, the content of the ConfigMaps and Secrets that the target uses. The
+// input must already contain the target. If live is true, the objects are read from the API server,
+// provided that the input contains their cached content.
 func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
 	if !live || in.Config == nil || in.Target == nil {
 		in.Config = g.configs.cached(in.Restart, in.Target, in.Now)
@@ -193,8 +194,8 @@ func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool
 	return err
 }
 
-// readChanges determines which predecessors have a pending restart for a change of a ConfigMap or
-// Secret that their status does not show yet.
+// readChanges determines which predecessors (the ScheduledRestarts in spec.after) must be restarted
+// for a change of a ConfigMap or Secret that their status does not show yet.
 func (g *gatherer) readChanges(ctx context.Context, in *decision.Input) error {
 	for i := range in.After {
 		first := in.After[i].Restart

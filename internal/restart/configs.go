@@ -21,8 +21,9 @@ import (
 // so the cost of an event does not grow with the number of other ScheduledRestarts.
 type configs struct {
 	memories *memories
-	// settle is the time after which the content of ConfigMaps and Secrets counts as settled if it
-	// has not changed. Changes that are closer together belong to the same burst of changes.
+	// settle is the time for which the content of ConfigMaps and Secrets must remain unchanged
+	// until it counts as settled. Changes with less time between them belong to the same burst of
+	// changes.
 	settle time.Duration
 	// changed is called with the ScheduledRestarts that depend on an object whose content has
 	// changed.
@@ -30,20 +31,20 @@ type configs struct {
 
 	mu      sync.Mutex
 	records map[podconfig.ID]*podconfig.Record
-	// users maps each object to the set of ScheduledRestarts that depend on it.
+	// users maps each ConfigMap or Secret to the set of ScheduledRestarts that depend on it.
 	users map[podconfig.ID]map[types.NamespacedName]struct{}
 }
 
 // configUse is the content of ConfigMaps and Secrets on which the last decision about a
 // ScheduledRestart was based.
 type configUse struct {
-	// encoded lists the ConfigMaps and Secrets that the target uses, in encoded form. secrets is
-	// true if changes of Secrets also trigger restarts.
+	// encoded lists the ConfigMaps and Secrets that the target uses, in the form that
+	// [podconfig.Parse] reads. secrets is true if changes of Secrets also trigger restarts.
 	encoded string
 	secrets bool
 	ids     []podconfig.ID
-	// hash is the hash of the content of these objects. since is the time of the last change of
-	// that content, or a later time if the exact time is unknown.
+	// hash is the hash of the content of the objects in ids. since is the time of the last change
+	// of that content, or a later time if the exact time is unknown.
 	hash  string
 	since time.Time
 	// restless is the time of the first change in the current burst of changes. parts holds a
@@ -90,8 +91,9 @@ func newConfigs(memories *memories, settle time.Duration, changed func([]types.N
 	return c
 }
 
-// set stores an object that was created or modified. If the content of the object has changed, it
-// calls changed with the ScheduledRestarts that depend on the object.
+// set stores the record of a ConfigMap or Secret that was created or modified. If its content has
+// changed, set calls the function in the field changed with the ScheduledRestarts that depend on
+// it.
 func (c *configs) set(r *podconfig.Record) {
 	if users, changed := c.put(r); changed {
 		c.changed(users)
@@ -113,8 +115,8 @@ func (c *configs) put(r *podconfig.Record) (users []types.NamespacedName, change
 	return c.usersOf(r.ID), true
 }
 
-// remove drops a deleted object, and calls changed with the ScheduledRestarts that depend on the
-// object.
+// remove drops the record of a deleted ConfigMap or Secret, and calls the function in the field
+// changed with the ScheduledRestarts that depend on it.
 func (c *configs) remove(id podconfig.ID) {
 	c.mu.Lock()
 	delete(c.records, id)
@@ -128,14 +130,15 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 }
 
 // content returns the content that the target of a ScheduledRestart uses, with the object that
-// changed last, and the time of the last change or a later time. After the call, the function
-// changed is called for the ScheduledRestart when the content changes.
+// changed last, and the time of the last change or a later time. From then on, the function in the
+// field changed is called for the ScheduledRestart each time the content changes.
 func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) (content *decision.Config) {
 	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, started, now) })
 	return content
 }
 
-// contentOf does the same as the method content. m must be the memory of the ScheduledRestart.
+// contentOf does the same as the method content. m must be the in-memory state of the
+// ScheduledRestart, and the lock of memories must be held.
 func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) *decision.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +198,8 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 	u.hash, u.since, u.parts = content.Hash, at, content.Parts
 }
 
-// changedAt returns the time of the last change of content that is seen for the first time. If that
-// time is missing or implausible, it returns now.
+// changedAt returns the time at which the given content was last modified. It returns now if that
+// time is missing, or more than clockAhead in the future.
 func changedAt(content podconfig.Content, now time.Time) time.Time {
 	if content.Modified.IsZero() || content.Modified.After(now.Add(clockAhead)) {
 		return now
@@ -213,15 +216,15 @@ func (c *configs) forget(key types.NamespacedName) {
 	})
 }
 
-// drop removes a ScheduledRestart from the users of the ConfigMaps and Secrets that are listed in
-// its memory m.
+// drop removes a ScheduledRestart from the users of its ConfigMaps and Secrets. m is the in-memory
+// state of the ScheduledRestart, which lists these objects.
 func (c *configs) drop(key types.NamespacedName, m *memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(key, m)
 }
 
-// leave does the same as the method drop. The caller must hold the lock.
+// leave does the same as the method drop. The caller must hold the lock mu.
 func (c *configs) leave(key types.NamespacedName, m *memory) {
 	if m.config == nil {
 		return

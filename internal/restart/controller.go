@@ -71,7 +71,7 @@ type connections struct {
 	wakeups          *wakeup.Wakeups[reconcile.Request]
 }
 
-// newReconciler returns a reconciler. It receives no events of ConfigMaps and Secrets until
+// newReconciler returns a reconciler, which receives no events of ConfigMaps and Secrets until
 // [configReader.follow] is called.
 func newReconciler(c connections, o Options) (*reconciler, error) {
 	b, m := budget.New(o.MaxConcurrent, o.NamespaceShare), newMemories()
@@ -126,8 +126,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	use := slotUnknown
 	// Defer the call, so that the slot is also kept or released if the code below panics.
 	defer func() { r.slots.settle(ctx, key, use) }()
-	// Hold the slot before any step that can fail, so that users who can cause failures cannot make
-	// a restart in progress run without a slot.
+	// Hold the slot of the restart budget before any step that can fail. Otherwise users who can
+	// cause failures could make a restart in progress run without a slot.
 	outlives := r.slots.hold(key, restart)
 	if until := r.refusals.until(key, restart.UID, r.clock.Now()); !until.IsZero() {
 		use = slotUseOf(restart)
@@ -149,14 +149,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if d.Needs == decision.NeedAnswer {
-		// The next reconcile is triggered when the queries have been answered.
+		// Keep the slot until the Prometheus queries have been answered. The answer triggers the
+		// next reconcile.
 		use = slotHeld
 		return ctrl.Result{}, nil
 	}
 	if restart.Status.Active == nil {
 		if turn := r.misses.turn(key, &d, r.clock.Now()); !turn.IsZero() {
-			// The namespace's limit for reports of missed ticks is exhausted, so this missed tick
-			// is reported later.
+			// The namespace's limit for reports of missed ticks (scheduled times of restarts) is
+			// exhausted. This missed tick is reported later, and needs no slot until then.
 			use = slotFree
 			r.wakeups.Set(request, turn)
 			return ctrl.Result{}, nil
@@ -187,7 +188,7 @@ func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *
 	}
 }
 
-// forget drops the in-memory state of a deleted ScheduledRestart.
+// forget drops the in-memory state of a deleted ScheduledRestart, and releases its slot.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
 	r.memories.forget(key)
@@ -202,9 +203,9 @@ func (r *reconciler) enqueue(keys []types.NamespacedName) {
 	}
 }
 
-// deferred is called instead of a reconcile while the namespace has exhausted its API request
-// limit. It releases the slot of a restart whose ScheduledRestart was deleted, or which has held
-// its slot for the maximum time. It sends no requests to the API server.
+// deferred is called instead of a reconcile while the namespace has exhausted its limit of API
+// requests, and sends no requests to the API server. It releases the slot of a restart if its
+// ScheduledRestart was deleted, or if the restart has held its slot for the maximum time.
 func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	key, restart := request.NamespacedName, &tidekeeperv1.ScheduledRestart{}
 	switch err := r.cache.Get(ctx, key, restart, client.UnsafeDisableDeepCopy); {
@@ -217,9 +218,10 @@ func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	}
 }
 
-// lead fills the budget once this process has become the leader. Restarts in progress take their
-// slots, so that a new leader does not exceed the budget. Waiting restarts are registered first, so
-// that a free slot goes to the namespace that uses the fewest slots.
+// lead adds the waiting restarts and the restarts in progress to the restart budget once this
+// process has become the leader. Restarts in progress take their slots, so that a new leader does
+// not exceed the budget. Waiting restarts are added first, so that a free slot goes to the
+// namespace that uses the fewest slots.
 func (r *reconciler) lead(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

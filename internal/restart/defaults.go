@@ -23,8 +23,8 @@ import (
 const defaultOwner = "tidekeeper-default"
 
 // Bounds of the delay before a rejected write of a default schedule is retried. The delay doubles
-// after each rejection. Users who may edit the object can cause rejections, and the default is in
-// force even if it is not written.
+// after each rejection. It may be long, since the default is in force even if it is not written.
+// Users who may edit the object could otherwise cause many rejected writes.
 const (
 	firstDefaultDelay = time.Second
 	lastDefaultDelay  = time.Hour
@@ -46,8 +46,8 @@ type refusedDefault struct {
 	again time.Time
 }
 
-// until returns the time of the next attempt to write a default schedule that the API server
-// rejected; zero if it was not rejected.
+// until returns the time before which a default schedule that the API server rejected is not
+// written again; zero if no write of the default schedule was rejected.
 func (d *defaults) until(key types.NamespacedName) (again time.Time) {
 	d.memories.with(key, func(m *memory) {
 		if m.defaults != nil {

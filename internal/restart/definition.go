@@ -17,7 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// controllerName is the controller's name in its definition, its options and its work queue.
+// controllerName is the name of the controller that carries out ScheduledRestarts. It is used in
+// the definition, the options and the work queue of the controller.
 const controllerName = "scheduled-restart"
 
 // Controller defines the controller "scheduled-restart", with default options.

@@ -16,7 +16,8 @@ import (
 // progress.
 type evictionAttempts struct{ memories *memories }
 
-// attemptsFor holds the eviction attempts for a restart, which is identified by its tick.
+// attemptsFor holds the eviction attempts for a restart, which is identified by its tick (its
+// scheduled time).
 type attemptsFor struct {
 	tickOf
 	attempts decision.Attempts
@@ -28,8 +29,8 @@ func (e *evictionAttempts) of(key types.NamespacedName, restart *tidekeeperv1.Sc
 	return attempts
 }
 
-// note calls change to update the eviction attempts for the restart in progress. Without a restart
-// in progress it does nothing.
+// note calls the function change with the eviction attempts for the restart in progress, and stores
+// the changed attempts. Without a restart in progress, it does nothing.
 func (e *evictionAttempts) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, change func(*decision.Attempts)) {
 	if restart.Status.Active == nil {
 		return
@@ -51,8 +52,8 @@ func (m *memory) currentAttempts(restart *tidekeeperv1.ScheduledRestart) decisio
 	return decision.Attempts{}
 }
 
-// longestRefused returns the longest time for which all evictions of a restart in progress have
-// been rejected. It is 0 if no restart is affected.
+// longestRefused returns the longest time for which all evictions for a restart have been rejected.
+// It is 0 if no restart's last eviction was rejected.
 func (e *evictionAttempts) longestRefused(now time.Time) (longest time.Duration) {
 	e.memories.each(func(_ types.NamespacedName, m *memory) {
 		if m.attempts != nil && m.attempts.attempts.Refusal != "" {

@@ -15,8 +15,8 @@ type evictionMetrics struct {
 	refused prometheus.GaugeFunc
 }
 
-// newEvictionMetrics returns the metrics. refused must return the number of seconds for which
-// evictions have been rejected.
+// newEvictionMetrics returns the metrics of evictions. refused must return the longest time in
+// seconds for which all evictions for a restart have been rejected.
 func newEvictionMetrics(refused func() float64) *evictionMetrics {
 	m := &evictionMetrics{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -79,8 +79,8 @@ type evictor struct {
 }
 
 // evict evicts pods through the API server, which enforces PodDisruptionBudgets. It stops at the
-// first rejected eviction. written is true if the status was just written, which proves that no
-// other leader has ended the restart.
+// first rejected eviction. written is true if the status was just written. The ScheduledRestart is
+// then known not to have changed, and is not read again before the evictions.
 func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
 	if !written {
 		if err := e.recheckVersion(ctx, key, restart); err != nil {
@@ -109,9 +109,8 @@ func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *
 	return nil
 }
 
-// evictPod evicts a pod, identified by its UID. If the eviction is rejected, it returns the reason
-// as refusal. A pod that no longer exists counts as evicted, because the next read of the pods will
-// show this.
+// evictPod evicts a pod, identified by its UID. If the eviction is rejected, evictPod returns the
+// reason as refusal. A pod that no longer exists counts as evicted.
 func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
 	result, refusal, err := eviction.Evict(ctx, e.client, types.NamespacedName{Namespace: namespace, Name: pod.Name}, pod.UID)
 	e.metrics.count(result)

@@ -28,8 +28,8 @@ type memory struct {
 	// ScheduledRestart becomes overdue.
 	reason  string
 	overdue due
-	// missTurn is the time from which on missed ticks of the ScheduledRestart may be reported; zero
-	// if they need not wait.
+	// missTurn is the time from which on missed ticks (scheduled times) of the ScheduledRestart may
+	// be reported; zero if their report need not wait.
 	missTurn time.Time
 	// reportedRequest is the last invalid restart request that was reported by an event.
 	reportedRequest string
@@ -46,16 +46,17 @@ type memories struct {
 
 func newMemories() *memories { return &memories{all: map[types.NamespacedName]*memory{}} }
 
-// onForget registers a function that is called with each memory that is dropped. Types that
-// maintain a count or an index of memories register such a function to update it.
+// onForget registers a function that is called for the in-memory state of each deleted
+// ScheduledRestart. A type that counts or indexes such states registers a function to update its
+// count or index.
 func (m *memories) onForget(cleanup func(types.NamespacedName, *memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cleanups = append(m.cleanups, cleanup)
 }
 
-// with calls do with the memory of a ScheduledRestart, while holding the lock. It drops a memory
-// that is empty afterwards.
+// with calls the function do with the in-memory state of a ScheduledRestart, while it holds the
+// lock mu. If the state is empty after the call, it is dropped.
 func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +71,8 @@ func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.all[key] = of
 }
 
-// each calls do with every ScheduledRestart and its memory, while holding the lock.
+// each calls the function do with each ScheduledRestart and its in-memory state, while it holds the
+// lock mu.
 func (m *memories) each(do func(types.NamespacedName, *memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +81,8 @@ func (m *memories) each(do func(types.NamespacedName, *memory)) {
 	}
 }
 
-// forget drops the memory of a deleted ScheduledRestart.
+// forget drops the in-memory state of a deleted ScheduledRestart, and calls the functions that
+// onForget registered.
 func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,20 +96,20 @@ func (m *memories) forget(key types.NamespacedName) {
 	}
 }
 
-// tickOf identifies a tick of a ScheduledRestart. It includes the UID, because an earlier
-// ScheduledRestart may have had the same name.
+// tickOf identifies a tick (the scheduled time of a restart) of a ScheduledRestart. It includes the
+// UID, because an earlier ScheduledRestart may have had the same name.
 type tickOf struct {
 	uid  types.UID
 	tick time.Time
 }
 
-// tickInProgress returns the tick of the restart in progress. The status must have a restart in
-// progress.
+// tickInProgress identifies the tick of the restart in progress. It must not be called without a
+// restart in progress.
 func tickInProgress(restart *tidekeeperv1.ScheduledRestart) tickOf {
 	return tickOf{restart.UID, restart.Status.Active.ScheduledTime.Time}
 }
 
-// isInProgress reports whether t is the tick of the restart in progress.
+// isInProgress reports whether t is the tick (the scheduled time) of the restart in progress.
 func (t tickOf) isInProgress(restart *tidekeeperv1.ScheduledRestart) bool {
 	active := restart.Status.Active
 	return active != nil && t.uid == restart.UID && t.tick.Equal(active.ScheduledTime.Time)
@@ -115,12 +118,14 @@ func (t tickOf) isInProgress(restart *tidekeeperv1.ScheduledRestart) bool {
 // sentTick is the last tick that this process sent to a ScheduledRestart's target.
 type sentTick struct{ tickOf }
 
-// rememberSent records that this process sent a tick to its target.
+// rememberSent records that this process sent a tick (the scheduled time of a restart) to its
+// target.
 func (m *memories) rememberSent(key types.NamespacedName, uid types.UID, tick time.Time) {
 	m.with(key, func(of *memory) { of.sent = &sentTick{tickOf{uid, tick}} })
 }
 
-// lastSent returns the last tick that this process sent to the target; zero if it sent no tick.
+// lastSent returns the last tick (scheduled time of a restart) that this process sent to the
+// target; zero if it sent none.
 func (m *memories) lastSent(key types.NamespacedName, uid types.UID) (tick time.Time) {
 	m.with(key, func(of *memory) {
 		if of.sent != nil && of.sent.uid == uid {

@@ -14,15 +14,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// Limits for the reports of a namespace's missed and skipped ticks. Each report costs a status
-// write and an event, and users who may create ScheduledRestarts control how often ticks are
-// missed. When the limit is exceeded, ticks are reported later, several at a time.
+// Limits for the reports of a namespace's missed and skipped ticks (scheduled times of restarts).
+// Each report costs a status write and an event, and users who may create ScheduledRestarts control
+// how often ticks are missed. When the limit is exceeded, ticks are reported later, several at a
+// time.
 const (
 	missesPerSecond = 5
 	missesBurst     = 100
 )
 
-// missLimiter limits the rate at which each namespace's missed and skipped ticks are reported.
+// missLimiter limits the rate at which each namespace's missed and skipped restarts are reported.
 type missLimiter struct {
 	memories *memories
 
@@ -35,8 +36,8 @@ func newMissLimiter(memories *memories) *missLimiter {
 	return &missLimiter{memories: memories, limiters: map[string]*rate.Limiter{}}
 }
 
-// turn returns the time at which a decision may be carried out; zero if immediately. Only decisions
-// that merely report missed or skipped ticks have to wait.
+// turn returns the time at which a decision may be carried out; zero if it may be carried out now.
+// Only decisions that merely report missed or skipped ticks have to wait.
 func (l *missLimiter) turn(key types.NamespacedName, d *decision.Output, now time.Time) (turn time.Time) {
 	limited := len(d.Records) > 0 && d.Status.Active == nil
 	for i := range d.Records {

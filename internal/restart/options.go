@@ -22,15 +22,15 @@ type Options struct {
 	// NamespaceShare is the maximum percentage of the restart budget that one namespace may use. A
 	// namespace may always use at least one slot.
 	NamespaceShare int
-	// SlotAge is the maximum time for which a restart holds a slot of the budget. A restart that
-	// takes longer is still followed until it completes, but other restarts may start in parallel,
-	// so that restarts that never complete cannot exhaust the budget. Set a higher value if
-	// restarts take longer and must not overlap. While a tick with a shorter
-	// startingDeadlineSeconds waits for a slot, its deadline can then pass.
+	// SlotAge is the maximum time for which a restart holds a slot of the budget; 0 means until the
+	// restart ends. A restart that takes longer is still followed until it completes, but other
+	// restarts may start in parallel, so that restarts that never complete cannot exhaust the
+	// budget. Set a higher value if restarts take longer and must not overlap. The deadline of a
+	// due restart (startingDeadlineSeconds) may then pass while the restart waits for a slot.
 	SlotAge time.Duration
 	// ChangeSettle is the time for which the ConfigMaps and Secrets that pods use must remain
-	// unchanged before a restart for the change starts, so that a burst of edits leads to a single
-	// restart.
+	// unchanged before a restart for the change starts. Several edits in quick succession then lead
+	// to a single restart.
 	ChangeSettle time.Duration
 	// Queries is the path of the file that configures a Prometheus server and its queries. While a
 	// query returns results, it keeps restarts from starting. "" means no queries.

@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
-// readOrder sets the order of the ScheduledRestart (spec.after) in the input. It reads the
-// predecessors, and looks up a cycle in the graph.
+// readOrder sets the predecessors of the ScheduledRestart (spec.after) and the cycle that contains
+// it in the input. It looks up the cycle in the graph.
 func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -44,12 +44,12 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	return g.readChanges(ctx, in)
 }
 
-// changesOrder returns a predicate that passes only events that can affect the followers of a
-// ScheduledRestart, that is, the ScheduledRestarts that name it in spec.after: changes of the spec,
-// the status, the restart request, and the reason of the condition Ready. The reason counts because
-// it changes when a cycle begins or ends, and the decisions about the other members of the cycle
-// must then be repeated. Other edits, for example of a label, must not enqueue all followers.
-// Otherwise a client could keep the workers busy with such edits.
+// changesOrder returns a predicate for updates of a ScheduledRestart. It passes only updates that
+// can affect the followers, the ScheduledRestarts that name this one in spec.after. These are
+// deletions, and changes of the spec, the status, the restart request, and the reason of the
+// condition Ready. The reason changes when a cycle of spec.after begins or ends, and the decisions
+// about the other members of the cycle must then be repeated. Other edits, for example of a label,
+// must not enqueue all followers, since a client could keep the workers busy with such edits.
 func changesOrder() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*tidekeeperv1.ScheduledRestart)
@@ -65,9 +65,10 @@ func changesOrder() predicate.Predicate {
 	}}
 }
 
-// follow returns a handler that enqueues a ScheduledRestart for each of its events, and enqueues
-// its followers for events that can affect them. The handler updates the graph before it adds the
-// requests, so that the decisions take the event into account.
+// follow returns a handler that enqueues a ScheduledRestart for each of its events. For events that
+// can affect its followers (the ScheduledRestarts that name it in spec.after), it also enqueues
+// these. The handler updates the graph before it adds the requests, so that the decisions take the
+// event into account.
 func follow(graph *order.Graph) handler.Funcs {
 	matters := changesOrder()
 	set := func(object client.Object) {

@@ -20,8 +20,9 @@ const overdueHelp = "ScheduledRestarts that have not succeeded for two of their 
 
 var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, []string{"namespace"}, nil)
 
-// overdue counts the ScheduledRestarts that are overdue. It determines in advance when each of them
-// becomes overdue, so that the count increases even if no further event arrives.
+// overdue counts the ScheduledRestarts that have not restarted their targets for too long. It
+// determines in advance when each of them becomes overdue, so that the count increases even if no
+// further event arrives.
 type overdue struct {
 	clock    clock.PassiveClock
 	memories *memories
@@ -29,9 +30,10 @@ type overdue struct {
 
 // due caches the time at which a ScheduledRestart becomes overdue.
 type due struct {
-	// generation, first and age are the values from which the field "at" was last computed: the
-	// generation of the spec, the first unserved tick, and the earliest due time of a restart for
-	// pod age or for a change.
+	// generation, first and age are the values from which the field "at" was last computed.
+	// generation is that of the spec. first is the first tick (scheduled time) for which a restart
+	// is missing. age is the earliest due time of a restart for pod age or for a change; zero if
+	// none is due.
 	generation int64
 	first, age time.Time
 	// at is the time at which the ScheduledRestart becomes overdue; zero means never.
@@ -47,8 +49,8 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
 	var age time.Time
-	// A restart for pod age or for a change of ConfigMaps and Secrets has no starting deadline. It
-	// becomes overdue by itself, so determine the earliest due time of such a restart.
+	// A restart for pod age or for a change of ConfigMaps and Secrets can become overdue
+	// independently of the schedule. Determine the earliest due time of such a restart.
 	for _, next := range []*metav1.Time{status.NextAgeTime, status.NextChangeTime} {
 		if next != nil && (age.IsZero() || next.Time.Before(age)) {
 			age = next.Time

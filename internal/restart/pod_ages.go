@@ -18,8 +18,8 @@ import (
 )
 
 // ages returns the ages of a workload's pods according to the cache. It reads compact records
-// instead of Pods, since many workers may call it when a window opens that many ScheduledRestarts
-// share.
+// instead of Pods. When a window opens for many ScheduledRestarts at once, many workers may call
+// ages at the same time.
 func (r *podReader) ages(namespace string, t *workload.State) (*decision.PodAges, error) {
 	if !r.pods.Watched() {
 		return &decision.PodAges{Unwatched: true}, nil
@@ -48,7 +48,7 @@ func (r *podReader) liveAges(ctx context.Context, namespace string, t *workload.
 	return ages, r.eachPage(ctx, namespace, t, func(page []corev1.Pod) { addAges(ages, page, t) })
 }
 
-// addAges adds the ages of the listed pods that belong to the workload.
+// addAges updates ages with the creation times of the listed pods that belong to the workload.
 func addAges(ages *decision.PodAges, list []corev1.Pod, t *workload.State) {
 	for i := range list {
 		pod := &list[i]

@@ -39,7 +39,8 @@ type podReader struct {
 // restart.
 func (r *podReader) startups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
-		// The pods of this kind do not show by which restart they were created.
+		// The pods of this kind do not show which restart created them, so no startup times are
+		// known.
 		return []time.Duration{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
@@ -70,8 +71,8 @@ func (r *podReader) listStartups(ctx context.Context, namespace string, t *workl
 		return took, nil
 	}
 
-	// Read the pods from the API server, since the workload may report all pods as ready before the
-	// pod cache shows this.
+	// The workload may report all pods as ready before the pod cache shows this. If the cache shows
+	// too few ready pods, read the pods from the API server.
 	restartOf := index.PodRestartOf(podtimeline.RestartedAt)
 	took = []time.Duration{}
 	err = r.eachPage(ctx, namespace, t, func(page []corev1.Pod) {

@@ -23,24 +23,28 @@ const (
 
 // refusals limits the rate of status writes that the API server rejects because of their content.
 // Users who may edit a ScheduledRestart can cause such rejections, and each of their edits triggers
-// a reconcile. The type also stores the reason for which a tick could not be sent.
+// a reconcile. The type also stores the reason for which the tick (the scheduled time) of a restart
+// could not be sent to its target.
 type refusals struct{ memories *memories }
 
-// failedSend is a tick that could not be sent, with the failure.
+// failedSend describes a failed attempt to send a tick (the scheduled time of a restart) to its
+// target.
 type failedSend struct {
 	tickOf
 	decision.SendFailure
 }
 
-// refusal describes the last status write that the API server rejected.
+// refusal describes the last status write that the API server rejected. Until the time until, which
+// is delay after the rejection, the status is not written again.
 type refusal struct {
 	uid   types.UID
 	delay time.Duration
 	until time.Time
 }
 
-// noteSend stores the error of an attempt to send the tick of the restart in progress. It ignores
-// conflicts and deleted targets. A nil error clears the stored error.
+// noteSend stores the error of an attempt to send the tick (the scheduled time) of the restart in
+// progress to its target. It ignores the errors that the target was changed or deleted. A nil error
+// clears the stored error.
 func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, err error) {
 	r.memories.with(key, func(m *memory) {
 		switch {
@@ -61,7 +65,8 @@ func isRefused(err error) bool {
 	return isContentRejected(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err)
 }
 
-// ofSend returns the failure of the last attempt to send the tick of the restart in progress.
+// ofSend returns the failure of the last attempt to send the tick (the scheduled time) of the
+// restart in progress to its target; zero if the attempt did not fail.
 func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (failure decision.SendFailure) {
 	r.memories.with(key, func(m *memory) {
 		if m.failedSend != nil && m.failedSend.isInProgress(restart) {

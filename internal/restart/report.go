@@ -52,7 +52,8 @@ func (r *reporter) report(ctx context.Context, restart, before *tidekeeperv1.Sch
 	}
 }
 
-// reportTick reports the outcome of a tick through the metrics, the log and an event.
+// reportTick reports the outcome of a tick (the scheduled time of a restart) through the metrics,
+// the log and an event.
 func (r *reporter) reportTick(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) {
 	r.metrics.ticks.WithLabelValues(string(record.Trigger), string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
 	if record.StartedTime != nil {

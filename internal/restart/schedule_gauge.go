@@ -39,7 +39,8 @@ func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	})
 }
 
-// drop removes the ScheduledRestart with the memory m from the count of its reason.
+// drop removes a ScheduledRestart from the count of its reason, which is stored in its in-memory
+// state m.
 func (s *scheduleGauge) drop(_ types.NamespacedName, m *memory) {
 	if m.reason != "" {
 		s.gauge.WithLabelValues(m.reason).Dec()

@@ -24,8 +24,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// manyClaims is the minimum number of claims in a namespace for which a shared list of its
-// ScheduledRestarts replaces reads of single objects when the claimed ticks are due.
+// manyClaims is the number of claims in a namespace (ticks that were written to the status before
+// they were due) from which on a shared list of its ScheduledRestarts replaces reads of single
+// objects.
 const manyClaims = 16
 
 // listPage is the page size of a list of ScheduledRestarts. listTimeout is the time limit for all
@@ -66,7 +67,8 @@ type specList struct {
 
 func newSpecList(now time.Time) *specList { return &specList{begun: now, done: make(chan struct{})} }
 
-// sender sends ticks to their targets.
+// sender sends ticks to their targets: it patches a target with the tick (the scheduled time) of
+// its restart.
 type sender struct {
 	client    client.Client
 	apiReader client.Reader
@@ -74,9 +76,9 @@ type sender struct {
 	clock     clock.PassiveClock
 }
 
-// send patches the target for a tick. The patch applies only to the version of the workload on
-// which the decision was based, since the workload may have been broken, paused or replaced in the
-// meantime.
+// send patches the target for a tick, the scheduled time of a restart. The patch applies only to
+// the version of the workload on which the decision was based, since the workload may have been
+// broken, paused or replaced since then.
 func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
 	content := t.kind.Restart(tick)
 	content["metadata"] = map[string]any{
@@ -95,10 +97,10 @@ func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger ti
 }
 
 // recheck returns a conflict if the ScheduledRestart on the API server differs from the version on
-// which the decision was based. A tick that was claimed early is sent without a status write, so no
-// conflict reveals an edit that the watch has not delivered yet, for example that the schedule was
-// suspended. If many ticks of the namespace are due, a shared list usually replaces the read of the
-// single object. The list is requested after the restart became due.
+// which the decision was based. A tick that was claimed before it was due is sent without a status
+// write. Without recheck, no conflict would reveal an edit that the watch has not delivered yet,
+// for example that the schedule was suspended. If many ticks of the namespace are due, recheck
+// usually reads a shared list, which is requested after the restart became due.
 func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	decided := specOfObject(restart)
 	if listed, ok := s.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {

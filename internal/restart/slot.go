@@ -31,12 +31,12 @@ const (
 	slotHeld
 	// slotWaited means that a restart waits for a slot and must keep its place in the queue.
 	slotWaited
-	// slotFree means that the ScheduledRestart needs no slot.
+	// slotFree means that the ScheduledRestart needs no slot, so that its slot can be released.
 	slotFree
 )
 
-// slotUseOf returns the slotUse of a ScheduledRestart for which no decision was carried out,
-// according to its status.
+// slotUseOf returns whether a ScheduledRestart needs a slot according to its status. It is used if
+// no decision was carried out.
 func slotUseOf(restart *tidekeeperv1.ScheduledRestart) slotUse {
 	if restart.Status.Active != nil {
 		return slotHeld
@@ -66,8 +66,8 @@ func (s *slots) of(namespace string) decision.Slots {
 }
 
 // hold gives a slot to the restart in progress, and returns the time at which the slot expires. It
-// returns zero if the slot has expired or no restart is in progress. The result depends only on the
-// clock, and not on the success of writes or reads.
+// returns zero if the slot has expired, if slots never expire, or if no restart is in progress. The
+// result depends only on the clock, and not on the success of writes or reads.
 func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (outlives time.Time) {
 	if restart.Status.Active == nil {
 		return time.Time{}
@@ -77,7 +77,8 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 		s.budget.Hold(key, started)
 		return time.Time{}
 	}
-	// If the slot had already expired, a new leader must not hold it, even briefly.
+	// If the slot had already expired when this process became the leader, the restart must not
+	// take it again, even briefly.
 	if s.clock.Now().Before(started.Add(s.age)) {
 		started = s.budget.Hold(key, started)
 	}
@@ -91,8 +92,9 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 // askTimeout is the time limit for the read that determines whether a slot is still needed.
 const askTimeout = 10 * time.Second
 
-// settle releases the slot of a ScheduledRestart unless a restart is in progress or waits for the
-// slot.
+// settle releases the slot of a ScheduledRestart, unless a restart is in progress or waits for a
+// slot. use describes whether the ScheduledRestart needs a slot; if this is unknown, settle asks
+// the API server.
 func (s *slots) settle(ctx context.Context, key types.NamespacedName, use slotUse) {
 	if use == slotUnknown && s.budget.Outlived(key) {
 		return

@@ -59,8 +59,8 @@ func (s *storms) Collect(metrics chan<- prometheus.Metric) {
 	keys := slices.SortedFunc(maps.Keys(sources), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	// First give a series to one ScheduledRestart of each namespace, then to a second, and so on,
-	// so that no tenant can use up all series.
+	// Sort the ScheduledRestarts so that the first of each namespace comes before the second of any
+	// namespace, and so on. Otherwise one tenant could use up all series.
 	place, before := map[types.NamespacedName]int{}, map[string]int{}
 	for _, key := range keys {
 		place[key] = before[key.Namespace]

@@ -34,7 +34,8 @@ type target struct {
 type targets struct {
 	// client reads from the cache; apiReader reads from the API server.
 	client, apiReader client.Reader
-	// cache is used for kinds that the manager may not watch. It returns an error for such a kind.
+	// cache is used for kinds that the manager may not watch. It returns an error for a kind that
+	// is not watched.
 	cache client.Reader
 	// pods provides compact records of pods from the cache.
 	pods   *podcache.Workloads
@@ -71,11 +72,11 @@ func (r *targets) read(ctx context.Context, from client.Reader, restart *tidekee
 	return t, r.excludeNodes(ctx, t, in.Target, restart.Status.Active)
 }
 
-// readRolledOut determines whether a rollout for the tick has ever begun, and then reads the target
-// again. A manager that has just lost the lease may have sent the tick after the target was first
-// read, so the rollout counts as undone only if the second read does not show the tick either. As
-// listing the revisions can take a tenth of a second, the second read also avoids conflicts with
-// clients that often write to the target.
+// readRolledOut determines whether a rollout for the tick (the scheduled time of the restart) has
+// ever begun, and then reads the target again. A manager that has just lost the lease may have sent
+// the tick after the target was first read. The rollout therefore counts as undone only if the
+// second read does not show the tick either. As listing the revisions can take a tenth of a second,
+// the second read also avoids conflicts with clients that often write to the target.
 func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *target, in *decision.Input) (*target, error) {
 	if !t.kind.UndoHidesRestart {
 		in.RolledOut = new(false)
@@ -88,9 +89,10 @@ func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.Sched
 	return r.read(ctx, r.apiReader, restart, in)
 }
 
-// wasRolledOut reports whether a rollout for the tick has ever begun. For a Deployment, kubectl
-// rollout undo reverts the annotations together with the pod template, but leaves the ReplicaSet of
-// the undone rollout. For other kinds, kubectl rollout undo leaves the annotations.
+// wasRolledOut reports whether a rollout for the tick (the scheduled time of the restart) has ever
+// begun. For a Deployment, kubectl rollout undo reverts the annotations together with the pod
+// template, but leaves the ReplicaSet of the undone rollout. For other kinds, kubectl rollout undo
+// leaves the annotations.
 func (r *targets) wasRolledOut(ctx context.Context, t *target, state *workload.State, tick time.Time) (*bool, error) {
 	selector, err := metav1.LabelSelectorAsSelector(state.Selector)
 	if err != nil {

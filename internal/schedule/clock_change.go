@@ -11,9 +11,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// ClockChange describes the effect of a clock change in the zone on a tick, given the previous
-// tick: the tick was moved out of a gap, its local time occurs twice, or it is the first tick after
-// the clock change. It returns "" if there is no effect.
+// ClockChange describes the effect of a clock change in the zone on a tick (scheduled time), given
+// the previous tick. There are three effects: the tick was moved out of a gap, its local time
+// occurs twice, or it is the first tick after the clock change. ClockChange returns "" if there is
+// no effect.
 func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	here := stretchNear(s.location, tick)
 	local := tick.In(s.location)
@@ -40,7 +41,7 @@ func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	return ""
 }
 
-// contain reports whether the expression matches the given wall clock time.
+// contain reports whether the values of the five cron fields match the given wall clock time.
 func (t *fieldValues) contain(wall time.Time) bool {
 	has := func(field, value int) bool { return slices.Contains(t[field].list(fields[field]), value) }
 	if !has(minuteField, wall.Minute()) || !has(hourField, wall.Hour()) || !has(monthField, int(wall.Month())) {
@@ -53,9 +54,10 @@ func (t *fieldValues) contain(wall time.Time) bool {
 	return day || weekday
 }
 
-// stretchNear is like [stretchAt], but omits the start or the end of the stretch if the zone's
-// offset does not change there (Go may report such a boundary every year, see stretchAt). It also
-// omits an end in the distant future.
+// stretchNear returns the period around t in which the zone's offset from UTC does not change. It
+// is like [stretchAt], but omits a start or an end at which the offset stays the same. For some
+// zones, Go reports such a boundary every year. stretchNear also omits an end in the distant
+// future.
 func stretchNear(location *time.Location, t time.Time) stretch {
 	at := stretchAt(location, t)
 	if !at.start.IsZero() && stretchAt(location, at.start.Add(-1)).offset == at.offset {

@@ -65,8 +65,9 @@ const (
 	weekdayField
 )
 
-// parseExpression returns the calendar of an expression and the values of its fields. Errors
-// describe the invalid part of the expression and how to correct it.
+// parseExpression returns go-cron's form of an expression (the calendar, which finds matching
+// times), and the values of the expression's fields. Errors describe the invalid part of the
+// expression and how to correct it.
 func parseExpression(expression string) (calendar *cron.SpecSchedule, times fieldValues, err error) {
 	texts, err := split(expression)
 	if err != nil {
@@ -87,7 +88,8 @@ func parseExpression(expression string) (calendar *cron.SpecSchedule, times fiel
 	if !ok {
 		return nil, fieldValues{}, fmt.Errorf("read as %T, which has no calendar", parsed)
 	}
-	// The search may start at any time, since every existing date occurs within searchYears.
+	// The search may start at any time, because each existing date occurs at least once in
+	// searchYears.
 	if calendar.Next(epoch).IsZero() {
 		return nil, fieldValues{}, errors.New("never happens: no month it names has a day it names")
 	}
@@ -172,7 +174,8 @@ func (f field) item(item string) (low, high, step int, err error) {
 	if err != nil || step == 0 {
 		return 0, 0, 0, f.explain(item, fmt.Errorf("the step %q is not a positive number", stepText))
 	}
-	// A user who writes "*/90" expects a tick every 90 minutes, but it would match once per hour.
+	// A user who writes "*/90" expects a tick every 90 minutes, but cron would start each hour anew
+	// and tick once per hour.
 	if size := high - low + 1; step > 1 && step >= size {
 		return 0, 0, 0, fmt.Errorf("the step of %s is not shorter than its %d values: if only the first is meant, write %d", item, size, low)
 	}

@@ -5,9 +5,9 @@ package schedule
 
 import "time"
 
-// gap is a period without ticks between the times from and to. A schedule caches the last gap that
-// it found: the same times are looked up repeatedly while a tick is due, and a search is the most
-// expensive part of a decision about a restart.
+// gap is a period without ticks (scheduled times) between the times from and to. A schedule caches
+// the last gap that it found, because the same times are looked up repeatedly while a tick is due.
+// A search is the most expensive part of a decision about a restart.
 type gap struct {
 	from, to time.Time
 	// fromTick is true if there is a tick at the beginning of the period. toTick is true if there
@@ -60,7 +60,8 @@ func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
 		return known.from, true
 	}
 	if known != nil && known.toTick && !upTo.Before(known.to) {
-		// Usually, the tick at the end of the cached period has just become due.
+		// In the usual case, the tick at the end of the cached period has just become due, and is
+		// the latest tick.
 		if next, ok := s.findNext(known.to); ok && upTo.Before(next) {
 			s.recent.Store(&gap{from: known.to, to: next, fromTick: true, toTick: true})
 			return known.to, true

@@ -12,7 +12,8 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// MaxMissed is the number of missed ticks at which [Schedule.Latest] stops counting.
+// MaxMissed is the number of missed ticks (scheduled times) at which [Schedule.Latest] stops
+// counting.
 const MaxMissed = 1000
 
 var epoch = time.Unix(0, 0).UTC()
@@ -133,8 +134,8 @@ func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 	}
 }
 
-// previous returns the latest wall clock time in the calendar that is at or before wall. The
-// calendar's Prev method begins its search at the second before its argument.
+// previous returns the latest matching wall clock time at or before wall. go-cron's Prev begins its
+// search one second before its argument, so the argument is one second after wall.
 func (s *Schedule) previous(wall time.Time) time.Time {
 	return s.calendar.Prev(wall.Add(time.Second))
 }

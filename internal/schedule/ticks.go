@@ -5,8 +5,9 @@ package schedule
 
 import "time"
 
-// Ticks computes the effective ticks of a schedule. A tick is effective if a window is open at some
-// time between its due time and its deadline.
+// Ticks computes the effective ticks of a schedule. A tick is a scheduled time of a restart. It is
+// effective if a window (a period in which restarts may start) is open at some time between the
+// tick's due time and its deadline.
 type Ticks struct {
 	// Schedule is nil if there are no ticks.
 	Schedule *Schedule
@@ -16,8 +17,8 @@ type Ticks struct {
 	Offset, Deadline time.Duration
 }
 
-// maxClosed is the maximum number of windows that a search visits without finding a tick. It covers
-// more than a year of daily windows.
+// maxClosed is the maximum number of windows that a search for a tick visits before it gives up. It
+// covers more than a year of daily windows.
 const maxClosed = 400
 
 // Next returns the first tick strictly after the given time, in UTC; false if [Ticks.Search] finds
@@ -78,8 +79,9 @@ func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok boo
 	return tick, missed, true
 }
 
-// LeftOut returns the schedule's latest tick before the given time. It also returns true if that
-// tick is not effective, because no window is open for it.
+// LeftOut returns the schedule's latest tick before the given time, and true if that tick is not
+// effective, because no window is open for it. Without windows or without an earlier tick, it
+// returns a zero time and false.
 func (t Ticks) LeftOut(before time.Time) (time.Time, bool) {
 	if len(t.Windows) == 0 {
 		return time.Time{}, false

@@ -5,8 +5,8 @@ package schedule
 
 import "time"
 
-// Window opens at each tick of a schedule, and closes after a fixed duration, even if the zone's
-// clock changes in between.
+// Window is a recurring period in which actions such as restarts may start. It opens at each time
+// in a schedule, and closes after a fixed duration, even if the zone's clock changes in between.
 type Window struct {
 	Opens  *Schedule
 	Length time.Duration

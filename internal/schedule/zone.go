@@ -49,8 +49,8 @@ func unknownZone(name string) error {
 	return fmt.Errorf("unknown time zone %.64q: write a name from the IANA database, such as Europe/Berlin or UTC", name)
 }
 
-// stretch is a period in which the offset of a time zone from UTC does not change. The next stretch
-// may have the same offset.
+// stretch is a period in which the offset of a time zone from UTC does not change. The offset may
+// also stay the same from a stretch to the next.
 type stretch struct {
 	start  time.Time     // inclusive; zero if there is no start
 	end    time.Time     // exclusive; zero if there is no end
@@ -74,8 +74,8 @@ func stretchAt(location *time.Location, t time.Time) stretch {
 const maxShift = 36 * time.Hour
 
 // shown returns the latest time that the zone's clock has shown up to and including t. In the
-// autumn overlap, it differs from the time that the clock shows at t. Like all wall clock times
-// here, it is represented as if it were UTC.
+// autumn overlap, it differs from the time that the clock shows at t. Like all wall clock times in
+// this package, it is represented as if it were UTC.
 func shown(location *time.Location, t time.Time) time.Time {
 	at := stretchAt(location, t)
 	latest := t.Add(at.offset)

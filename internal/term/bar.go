@@ -14,7 +14,7 @@ type Bar struct {
 	From, Share float64
 	// Ground draws a background along the full length, so that even an empty bar is visible.
 	Ground bool
-	// Point makes the bar visible as a mark even if Share is 0.
+	// Point draws a narrow character even if Share is 0.
 	Point bool
 }
 

@@ -15,8 +15,8 @@ type Layout struct {
 }
 
 // Layout returns the table's layout for a screen. If the table continues earlier rows, previous is
-// their layout: columns that it dropped stay dropped, and no column becomes narrower. Otherwise,
-// previous is nil.
+// the layout of these rows. Columns that are dropped in previous stay dropped, and no column
+// becomes narrower. Otherwise, previous is nil.
 //
 // On a narrow terminal, the table is reduced in this order: sentences are cut, bars become shorter
 // and disappear, cells show their short texts, columns are dropped, and names are cut. Numbers and
@@ -75,7 +75,8 @@ func (t *Table) measure(l *Layout, s Screen, previous *Layout) {
 	}
 }
 
-// fits reports whether the table fits on the screen if nothing but sentences is cut.
+// fits reports whether the table fits on the screen if columns of free text, such as messages, are
+// cut to their minimum widths, and no other column is cut.
 func (t *Table) fits(l *Layout, s Screen) bool {
 	if s.Width <= 0 {
 		return true

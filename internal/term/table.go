@@ -16,8 +16,8 @@ import (
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	// Bars lists the possible full lengths of the bars, longest first. The table uses the longest
-	// that fits on the screen.
+	// Bars lists the possible full lengths of the bars in screen columns, longest first. The table
+	// uses the longest that fits on the screen.
 	Bars []int
 	// NoHeader omits the header row.
 	NoHeader bool
@@ -44,7 +44,8 @@ type Cell struct {
 	Text  string
 	Color Color
 	Bar   *Bar
-	// BarText is the width to which the string after a bar is padded, for alignment.
+	// BarText is the width, in screen columns, to which the string after a bar is padded for
+	// alignment.
 	BarText int
 	// Short replaces the cell's text if the table is too wide for the screen.
 	Short string
@@ -145,8 +146,8 @@ func truncate(text string, columns int, ascii bool) string {
 	return width.Truncate(text, columns, "…")
 }
 
-// Printable removes characters that would move the cursor or change the state of the terminal. Any
-// tenant may have written a string in the cluster.
+// Printable removes characters that would move the cursor or change the state of the terminal.
+// Strings in the cluster may contain such characters, because any user may have written them.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -23,7 +23,7 @@ type NodeBlockers struct {
 	Node string `json:"node"`
 	// Pods is the number of pods that a drain would move or delete.
 	Pods int `json:"pods"`
-	// Blockers lists the pods that a drain could not move, or not without disruption.
+	// Blockers lists the pods that a drain could not move at all, or only with a disruption.
 	Blockers []drain.Blocker `json:"blockers"`
 	// AtMost lists the pod constraints that were not evaluated. They may prevent more pods from
 	// being rescheduled.
@@ -63,8 +63,8 @@ func (r *Room) blockersOf(world *drain.World, pool string, node *corev1.Node, ru
 	return of
 }
 
-// AddLoss adds a blocker for each workload in loss, the effect of losing the node: some of the
-// workload's pods fit on no other node.
+// AddLoss adds a blocker for each workload with pods that fit on no other node. loss is the effect
+// of losing the node. AddLoss also sets n.AtMost from loss.
 func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
 	n.AtMost = loss.AtMost
 	for _, w := range loss.WithoutPlace {
@@ -76,9 +76,9 @@ func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
 	drain.Sort(n.Blockers)
 }
 
-// KeepsFromMaintenance returns the reason why the pods of a node prevent its drain from beginning:
-// no controller would recreate a pod, or other nodes have no room for it. It returns nil if there
-// is no such pod, or if the spec of the NodeMaintenance allows the drain despite such pods.
+// KeepsFromMaintenance returns the reason why the pods of a node prevent its drain from beginning.
+// Such a pod would not be recreated by a controller, or would fit on no other node. The result is
+// nil if there is no such pod, or if the spec of the NodeMaintenance allows the drain nevertheless.
 func (r *Room) KeepsFromMaintenance(m *tidekeeperv1.NodeMaintenance, world *drain.World, node string, now time.Time) *Status {
 	for _, of := range r.Blockers(world, []string{node}, now) {
 		for _, b := range of.Blockers {

@@ -56,7 +56,7 @@ type Start struct {
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
-// Of returns a copy of the calendar's minute that contains only the given cluster's starts.
+// Of returns a copy of the calendar's minute that contains only the entries of the given cluster.
 func (m *Minute) Of(cluster string) Minute {
 	of := Minute{Time: m.Time, Starts: []Start{}}
 	for _, start := range m.Starts {
@@ -77,13 +77,13 @@ func (m *Minute) Of(cluster string) Minute {
 // rest. The limit bounds memory, because tenants control the number of starts by their schedules.
 const MostListed = 100_000
 
-// Planner computes future starts from schedules and windows alone. It replaces the simulation (see
-// [CalendarOf]) if there are too many starts. It ignores ticks that are already due and waiting. It
-// stores only a few fields of each ScheduledRestart, and one number per minute.
+// Planner computes future starts from schedules and restart windows, without regard to the restart
+// budget, Freezes and workloads. It is used instead of [CalendarOf] if there are too many starts to
+// simulate, because it stores only a few fields of each ScheduledRestart. It ignores ticks
+// (scheduled times of restarts) that are already due and waiting.
 type Planner struct {
 	now, until time.Time
-	// known caches parsed schedules, because many ScheduledRestarts have the same schedule and
-	// differ only in their offsets.
+	// known caches parsed schedules, because many ScheduledRestarts have the same schedule.
 	known    map[timetable]*schedule.Schedule
 	members  map[timetable][]planned
 	problems []string
@@ -91,7 +91,7 @@ type Planner struct {
 
 type timetable struct{ expression, zone string }
 
-// planned holds the fields of a ScheduledRestart that determine its future starts.
+// planned holds the fields of a ScheduledRestart that determine when its restarts start.
 type planned struct {
 	namespace, name, target string
 	offset, deadline        time.Duration
@@ -178,7 +178,7 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	return c
 }
 
-// each calls do for every start after p.now and no later than until.
+// each calls do for every start that is after p.now and not after until.
 func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned, tick, at time.Time)) {
 	// longestSpread is the maximum delay between a tick and its start: one day of spread, and one
 	// day of waiting for a window.

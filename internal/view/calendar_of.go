@@ -16,11 +16,11 @@ import (
 // calendar omits ticks that are missed for these reasons.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
-// CalendarOf returns the calendar of a forecast: the future starts, and the ticks that will be
-// missed or skipped. The maps are keyed by namespace/name: offsets holds each ScheduledRestart's
-// offset within its spread, and underWay holds the tick of each restart in progress. The start time
-// does not show whether a restart is in progress, because the manager's clock may be ahead of the
-// local clock.
+// CalendarOf returns the calendar of a forecast: the future starts, and the ticks (scheduled times)
+// that will be missed or skipped. offsets holds the delay between the ticks and the starts of each
+// ScheduledRestart. underWay holds the tick of each restart in progress, which may have a start
+// time in the future if the manager's clock is ahead of the local clock. The keys of both maps are
+// namespace/name.
 func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay map[string]time.Time) Calendar {
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(f.Problems)), Unlisted: f.Summary.Unlisted}
 	starts := func(t *forecast.Tick) Start {

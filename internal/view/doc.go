@@ -11,7 +11,7 @@
 //	plan.go, plan_groups.go             the changes that applying NodePools would cause
 //	restart.go, history.go,             summaries of ScheduledRestarts, and their past ticks
 //	pod_ages.go
-//	calendar.go, calendar_of.go,        future starts, ticks that will not start, and a schedule in
+//	calendar.go, calendar_of.go,        future starts, ticks without a start, and a schedule in
 //	forecast.go, explain.go             words
 //	startup.go, startup_groups.go,      start-ups of pods, and how long each stage takes
 //	startup_waits.go,
@@ -24,7 +24,7 @@
 //	maintenance_round.go,               what they wait for
 //	maintenance_detail.go
 //	used.go                             the measured usage of nodes
-//	gates.go                            the gates that determine whether a restart would start now
+//	gates.go                            the gates (conditions for starting) of a restart
 //	freeze.go                           Freezes that have not ended
 //	filter.go                           the filter by name
 //	event.go                            events about an object

@@ -9,14 +9,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Explanation describes a schedule in words, with its next ticks.
+// Explanation describes a schedule in words, and lists its next ticks (scheduled times).
 type Explanation struct {
 	Words string `json:"words"`
 	Zone  string `json:"zone"`
 	Ticks []Tick `json:"ticks"`
 }
 
-// Tick is a scheduled time, in the schedule's time zone.
+// Tick is a scheduled time of a restart, in the time zone of the schedule.
 type Tick struct {
 	Time time.Time `json:"time"`
 	// ClockChange describes how a daylight saving time change affects the tick. It is empty if

@@ -28,8 +28,8 @@ type Unserved struct {
 	// number of ticks.
 	Restarts []forecast.Tick
 	Count    int
-	// Waiting is the number of additional ticks that are still waiting at the end of the forecast,
-	// for the same reason.
+	// Waiting is the number of additional ticks of the group's ScheduledRestarts that still wait at
+	// the end of the forecast for the same reason.
 	Waiting int
 	// All is set if the ScheduledRestarts in the group have no other ticks in the forecast.
 	All bool
@@ -129,6 +129,7 @@ func mergeUnserved(groups []*unservedGroup) []Unserved {
 		u := &all[i]
 		u.Restarts = append(u.Restarts, g.Restarts...)
 		u.Count += g.Count
+		u.Waiting += g.Waiting
 		u.Alike = u.Alike && g.Alike && u.Message == g.Message
 	}
 	slices.SortStableFunc(all, func(a, b Unserved) int { return a.First.Compare(b.First) })

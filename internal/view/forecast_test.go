@@ -31,12 +31,14 @@ func TestUnservedIn(t *testing.T) {
 		if i == 1 {
 			broken.EarlierTicks = 4
 		}
-		f.NotStarted = append(f.NotStarted, broken)
+		twin := broken
+		twin.Name = "twin"
+		f.NotStarted = append(f.NotStarted, broken, twin)
 	}
 	f.NotStarted = append(f.NotStarted,
 		tick("a", 3, tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up"), tick("b", 3, tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up by others"),
 		tick("often", 4, tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up"), tick("often", 5, tidekeeperv1.OutcomeSkipped, "Frozen", "a freeze"))
-	f.Waiting = []forecast.Tick{tick("c", 6, "", "TargetRolling", "c rolls"), tick("broken", 1440, "", "TargetUnhealthy", "broken is not healthy")}
+	f.Waiting = []forecast.Tick{tick("c", 6, "", "TargetRolling", "c rolls"), tick("broken", 1440, "", "TargetUnhealthy", "broken is not healthy"), tick("twin", 1440, "", "TargetUnhealthy", "broken is not healthy")}
 	shown := func() []string {
 		var got []string
 		for _, u := range UnservedIn(f) {
@@ -49,7 +51,7 @@ func TestUnservedIn(t *testing.T) {
 		return got
 	}
 	want := []string{
-		"12:00 to 11:58, all 724, 1 waiting ticks of [broken]: Missed/TargetUnhealthy: broken is not healthy true",
+		"12:00 to 11:58, all 1448, 2 waiting ticks of [broken twin]: Missed/TargetUnhealthy: broken is not healthy true",
 		"12:02 to 12:02, 1 ticks of [slow]: Failed/Timeout: not complete true",
 		"12:03 to 12:03, 2 ticks of [a b]: Missed/BudgetExhausted: used up false",
 		"12:04 to 12:04, 1 ticks of [often]: Missed/BudgetExhausted: used up true",

@@ -22,8 +22,8 @@ type Gates struct {
 	Gates  []decision.Gate `json:"gates"`
 }
 
-// GatesOf returns the gates of a restart, the conditions for its start: the gates that the input
-// determines, followed by the given gate of the restart budget.
+// GatesOf returns the gates of a restart, the conditions for its start. The gate of the restart
+// budget is the parameter budget, and comes last. The other gates are determined by the input.
 func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
 	for _, gate := range g.Gates {
@@ -43,10 +43,11 @@ func (g *Gates) CloseWithoutManager(problem string) {
 	g.Gates = slices.Insert(g.Gates, 0, decision.Gate{Name: GateManager, Reason: "NoLeader", Message: problem + ": nothing is started until one does"})
 }
 
-// Slots counts the slots of the restart budget that are in use.
+// Slots counts the slots of the restart budget that are in use. A restart in progress uses a slot,
+// but not longer than the duration SlotAge.
 type Slots struct {
-	// Of is the ScheduledRestart that needs a slot of the restart budget. A slot that this
-	// ScheduledRestart already uses is not counted.
+	// Of is the ScheduledRestart that needs a slot of the restart budget. A slot that Of itself
+	// uses is not counted.
 	Of *tidekeeperv1.ScheduledRestart
 	Settings
 
@@ -80,8 +81,8 @@ func (s *Slots) Gate(note string) decision.Gate {
 	return g
 }
 
-// Obstacles returns the reasons why a restart that is requested now would wait or would not start.
-// It ignores a restart that is in progress.
+// Obstacles returns the reasons why a restart that is requested at the time tick would wait or
+// would not start. It ignores the effects of a restart that is already in progress.
 func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
 	var said []string
 	// A restart that is requested outside the restart windows becomes due when the next window

@@ -38,7 +38,8 @@ type HistoryEntry struct {
 	Trigger string    `json:"trigger"`
 	Outcome Outcome   `json:"outcome"`
 	// Waited is the time between the tick and the start of the restart. Took is the duration of the
-	// restart, so far if it is in progress. Both are nil if no restart started.
+	// restart, or the duration so far if the restart is in progress. Both are nil if no restart
+	// started.
 	Waited  *time.Duration           `json:"waited,omitempty"`
 	Took    *time.Duration           `json:"took,omitempty"`
 	Pods    *int32                   `json:"pods,omitempty"` // number of restarted pods; nil unless the restart succeeded
@@ -71,7 +72,7 @@ func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	return entries
 }
 
-// between returns the time between two timestamps. It is 0 if `to` is before from.
+// between returns the time between two timestamps, or 0 if the second is before the first.
 func between(from, to time.Time) *time.Duration {
 	length := max(0, to.Sub(from))
 	return &length
@@ -96,7 +97,8 @@ func messageOf(record tidekeeperv1.RestartRecord) string {
 }
 
 // StartupTexts formats the median and maximum start-up times of the pods that the restart created.
-// It adds the number of measured pods if not all were measured.
+// The median is followed by the number of measured pods if not all were measured. Both are "-" if
+// no pods were measured.
 func (e *HistoryEntry) StartupTexts() (median, worst string) {
 	s := e.Startup
 	if s == nil {

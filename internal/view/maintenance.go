@@ -21,16 +21,16 @@ type Maintenance struct {
 	// Known is true if a manager has observed the NodeMaintenance. Otherwise, the numbers of nodes
 	// are unknown.
 	Known bool `json:"known"`
-	// Nodes is the number of nodes in the current or last round. Done, Running and Failed are the
-	// numbers of nodes that are back in use, are being maintained, and have failed.
+	// Nodes is the number of nodes in the current or last round. Of these nodes, Done are back in
+	// use, Running are being maintained, and Failed have failed.
 	Nodes   int32 `json:"nodes"`
 	Done    int32 `json:"done"`
 	Running int32 `json:"running"`
 	Failed  int32 `json:"failed"`
 	// Until is the event that ends the maintenance of a drained node.
 	Until string `json:"until"`
-	// Round is the time that identifies the current or last round. NextRound is the time at which
-	// the schedule begins the next round.
+	// Round is the time that identifies the current or last round, or nil if no round has begun.
+	// NextRound is the time at which the schedule begins the next round, or nil if there is none.
 	Round     *time.Time `json:"round,omitempty"`
 	NextRound *time.Time `json:"nextRound,omitempty"`
 	Created   time.Time  `json:"created"`
@@ -80,7 +80,7 @@ type MaintainedNode struct {
 	Since   *time.Time `json:"since,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
 	// Reason and Message explain why the node is waiting or has failed. Advice tells the user what
-	// to do.
+	// to do, or is empty if the user need not do anything.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Advice  string `json:"advice,omitempty"`

@@ -80,7 +80,7 @@ func RoundOf(f MaintenanceFacts, now time.Time) (r MaintenanceRound, err error) 
 }
 
 // addProgress adds the nodes of the round to the input of the forecast: waiting nodes, nodes in
-// maintenance, and other nodes that are unavailable.
+// maintenance, and other unavailable nodes. It also sets r.Unavailable.
 func (r *MaintenanceRound) addProgress(f MaintenanceFacts, selected []selectedNode) {
 	progress := f.Maintenance.Status.Nodes
 	byName := map[string]selectedNode{}

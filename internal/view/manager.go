@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// observeWithin is the time after which an unobserved change is evidence that no manager is
-// running. A new leader observes changes within a second.
+// observeWithin is the time within which a running manager observes a change. A change that no
+// manager has observed in this time is evidence that no manager is running. A new leader observes
+// changes within a second.
 const observeWithin = 10 * time.Second
 
 // Manager describes the current leader among the managers, according to their leader election
@@ -34,7 +35,7 @@ type Manager struct {
 	// Since is the time since which the leader has been leading; zero if it is unknown, or if there
 	// is no leader.
 	Since time.Time
-	// Problem explains why there is no leader.
+	// Problem explains why there is no leader, or is empty if there is a leader.
 	Problem string
 	// Published maps setting names to the values that the manager published in its lease: the
 	// flags, and the controllers that the manager runs.
@@ -86,7 +87,8 @@ type Unobserved struct {
 	Recent int
 }
 
-// Add counts an object if its status was written for an older generation than the current one.
+// Add counts an object if its status was written for an older generation than the object's current
+// generation.
 func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64, now time.Time) {
 	if observedGeneration >= o.GetGeneration() {
 		return
@@ -105,8 +107,9 @@ func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 	}
 }
 
-// AddRestart counts a ScheduledRestart that a running manager would have updated. Its status was
-// written for an older generation, or lacks a requested restart or the outcome of a due tick.
+// AddRestart counts a ScheduledRestart if a running manager would have updated its status. The
+// status was written for an older generation, or lacks a requested restart or the outcome of a due
+// tick.
 func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	const kind = "ScheduledRestart"
 	switch request, err := decision.RequestedTime(r, now); {
@@ -130,8 +133,8 @@ func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time)
 }
 
 // expiry returns the deadline of the next tick, by which a running manager would have recorded the
-// tick's outcome. It returns the zero time for a ScheduledRestart without a next tick, and for one
-// that is suspended, stalled or in progress.
+// tick's outcome. It returns the zero time for a ScheduledRestart without a next tick or deadline,
+// and for a ScheduledRestart that is suspended, stalled or in progress.
 func expiry(r *tidekeeperv1.ScheduledRestart) time.Time {
 	shown := RestartOf(r, nil)
 	stalled := meta.IsStatusConditionTrue(r.Status.Conditions, tidekeeperv1.ConditionStalled)
@@ -149,7 +152,7 @@ func NoticesRequest(r *tidekeeperv1.ScheduledRestart, now time.Time) bool {
 }
 
 // noticed reports whether the status of a ScheduledRestart reflects the restart requested at the
-// given time, or a later one.
+// given time, or a later request.
 func noticed(r *tidekeeperv1.ScheduledRestart, request time.Time) bool {
 	times := []*metav1.Time{r.Status.PendingRequestTime, r.Status.LastRequestTime}
 	if active := r.Status.Active; active != nil && active.Trigger == tidekeeperv1.TriggerRequest {
@@ -175,7 +178,7 @@ func changed(o metav1.Object) time.Time {
 	return at
 }
 
-// Message describes the unobserved changes. It is empty if there are none.
+// Message describes the changes that no manager has observed. It is empty if there are none.
 func (u *Unobserved) Message(now time.Time) string {
 	if u.Count == 0 {
 		return ""

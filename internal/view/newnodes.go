@@ -27,8 +27,9 @@ type NewNodeFit struct {
 	AtMost []string `json:"atMost,omitempty"`
 	// Refused explains why no copy of the pod fits on a new node. It is empty if copies fit.
 	Refused string `json:"refused,omitempty"`
-	// Needed is the number of new nodes that the wanted number of copies needs, or -1 if even
-	// [MostNewNodes] new nodes are not enough. It is nil if the user specified no number of copies.
+	// Needed is the number of new nodes that are needed for the number of copies that the user
+	// specified. It is -1 if even [MostNewNodes] new nodes are not enough, and nil if the user
+	// specified no number of copies.
 	Needed *int `json:"needed,omitempty"`
 }
 
@@ -57,9 +58,9 @@ type extendedBy struct {
 	others bool
 }
 
-// withNewNode returns a cluster with a new node of the given pool. If the pod has no constraints
-// between pods, the new node is the only node of that cluster, which is cheap to build however
-// large the real cluster is.
+// withNewNode returns a cluster with a new node of the given pool. Usually, the new node is the
+// only node, because such a cluster is cheap to build. The cluster contains the existing nodes and
+// pods only if the pod has constraints that depend on other pods.
 func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) {
 	by := extendedBy{pool.Name, r.Cluster.IsConstrained(pod)}
 	if known, ok := r.extended[by]; ok {
@@ -80,8 +81,9 @@ func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) 
 	return r.extended[by], nil
 }
 
-// onNewNodes evaluates how many copies of a pod fit on new nodes of a pool. `now` describes how
-// many copies fit on the pool's existing nodes. The result is nil if the pool has no nodeTemplate.
+// onNewNodes evaluates how many copies of a pod fit on new nodes of a pool. wanted is the number of
+// copies that the user needs, or 0. `now` describes how many copies fit on the pool's existing
+// nodes. The result is nil if the pool has no nodeTemplate.
 func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *capacity.Fit) *NewNodeFit {
 	if pool.Spec.NodeTemplate == nil {
 		return nil
@@ -104,8 +106,8 @@ func (r *Room) onNewNodes(pool PoolMembers, pod *corev1.Pod, wanted int64, now *
 	return fit
 }
 
-// nodesNeeded returns the number of new nodes that the wanted number of copies of a pod needs, or
-// -1 if even MostNewNodes are not enough. `now` describes how many copies fit on the existing
+// nodesNeeded returns the number of new nodes that are needed so that `wanted` copies of a pod fit,
+// or -1 if even MostNewNodes are not enough. `now` describes how many copies fit on the existing
 // nodes, and `one` how many fit on a single new node.
 func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now, one *capacity.Fit) int {
 	missing := wanted - now.Copies
@@ -174,8 +176,8 @@ func (r *Room) AddNewNodes(pool string, count int) error {
 	return nil
 }
 
-// CopiesText formats the number of copies on a new node. It returns "-" if the pool has no
-// nodeTemplate.
+// CopiesText formats the number of copies of a pod that fit on a new node. It returns "-" if the
+// pool has no nodeTemplate.
 func (f *NewNodeFit) CopiesText() string {
 	switch {
 	case f == nil:
@@ -189,8 +191,8 @@ func (f *NewNodeFit) CopiesText() string {
 	}
 }
 
-// NeededText formats the number of new nodes that the wanted copies need. It returns "-" if the
-// number was not computed.
+// NeededText formats the number of new nodes that are needed for the number of copies that the user
+// specified. It returns "-" if the number of nodes was not computed.
 func (f *NewNodeFit) NeededText() string {
 	switch {
 	case f == nil || f.Needed == nil:

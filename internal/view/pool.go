@@ -27,9 +27,11 @@ type Pool struct {
 	Levels     []Level `json:"levels"` // sorted by resource name
 	// LargestFits lists the largest pods that could start now, according to the pool's status.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits,omitempty"`
-	// Headroom is the pool's condition Headroom. It is nil if the pool lacks the condition.
+	// Headroom is the pool's condition Headroom, which reports whether the pods of a lost node or
+	// zone would fit elsewhere. It is nil if the pool lacks the condition.
 	Headroom *Status `json:"headroom,omitempty"`
-	// Drainable is the pool's condition Drainable. It is nil if the pool lacks the condition.
+	// Drainable is the pool's condition Drainable, which reports whether each node of the pool
+	// could be drained. It is nil if the pool lacks the condition.
 	Drainable  *Status   `json:"drainable,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
 	Conflicted bool      `json:"conflicted"`

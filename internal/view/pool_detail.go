@@ -36,18 +36,18 @@ type PoolDetail struct {
 	Events []Event `json:"events"`
 }
 
-// FilledBy lists the shares of the requested CPU by namespace and by workload. The percentages in
-// each list add up to 100.
+// FilledBy lists the percentages of the requested CPU that each namespace and each workload
+// requests. The percentages in each list add up to 100.
 type FilledBy struct {
 	Namespaces []capacity.Share `json:"namespaces"`
 	Workloads  []capacity.Share `json:"workloads"`
 }
 
-// mostShares is the maximum number of namespaces, and of workloads, in FilledBy. It does not count
-// the entry that combines all others.
+// mostShares is the maximum number of namespaces in FilledBy, and also the maximum number of
+// workloads. An additional entry in each list combines all others.
 const mostShares = 5
 
-// Member is a node of a pool, with the level of each resource.
+// Member is a node of a pool, with the requested percentage of each resource.
 type Member struct {
 	Name   string   `json:"name"`
 	Ready  bool     `json:"ready"`

@@ -33,7 +33,8 @@ type Restart struct {
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
 	// ActiveSince is the start time of the restart in progress.
 	ActiveSince *time.Time `json:"activeSince,omitempty"`
-	// NextStart is the time of the next start. It includes the offset within the spread.
+	// NextStart is the time of the next start, including the offset that delays the start within
+	// the spread. It is nil if no start is planned, or if a restart is in progress.
 	NextStart *time.Time    `json:"nextStart,omitempty"`
 	Offset    time.Duration `json:"-"`
 	Spread    bool          `json:"-"`
@@ -187,8 +188,9 @@ func TargetOf(r *tidekeeperv1.ScheduledRestart) string {
 	return r.Spec.TargetRef.Kind + "/" + r.Spec.TargetRef.Name
 }
 
-// OffsetOf returns the delay of a ScheduledRestart's starts after their ticks, chosen within the
-// spread.
+// OffsetOf returns the delay between a ScheduledRestart's ticks (scheduled times) and the starts of
+// its restarts. The delay is less than spec.spreadSeconds, or 0 without this field. It differs
+// between ScheduledRestarts, so that their restarts do not all start at the same time.
 func OffsetOf(r *tidekeeperv1.ScheduledRestart) time.Duration {
 	return schedule.Spread(r.Namespace, r.Name, time.Duration(r.Spec.SpreadSeconds)*time.Second)
 }

@@ -100,8 +100,8 @@ func PodOf(requests corev1.ResourceList) *corev1.Pod {
 }
 
 // Fit returns the number of copies of a pod that fit into each pool. If tolerant is set, the copies
-// tolerate the pool's taints, as pods with the pool's RuntimeClass do. If wanted is not 0, it also
-// returns the number of new nodes that the wanted number of copies needs.
+// tolerate the pool's taints, as pods with the pool's RuntimeClass do. If wanted is not 0, Fit also
+// returns the number of new nodes that are needed for this number of copies.
 func (r *Room) Fit(pod *corev1.Pod, tolerant bool, wanted int64) []PoolFit {
 	fits := []PoolFit{}
 	for _, pool := range r.Pools {
@@ -158,8 +158,8 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 	return losses
 }
 
-// Sequence describes successive losses of nodes, and the state before the first loss: cordoned
-// nodes, and the additional pods of a rollout.
+// Sequence describes successive losses of nodes. It also describes the state before the first loss:
+// which nodes are cordoned, and which additional pods a rollout has started.
 type Sequence struct {
 	// Cordoned lists the names of nodes to treat as cordoned.
 	Cordoned []string

@@ -31,8 +31,7 @@ func (f *PoolFit) CopiesText() string {
 	return strconv.FormatInt(f.Copies, 10)
 }
 
-// LostText returns the name of the lost node or zone, with a mark if the node is the worst of its
-// pool.
+// LostText describes the lost nodes or zone, and marks the pool's worst node.
 func (l *PoolLoss) LostText() string {
 	if l.Worst {
 		return l.Lost + " (the worst)"
@@ -103,16 +102,16 @@ func LargestFitText(s tidekeeperv1.LargestFit) string {
 	return resources.Text(s.Resources) + ", on " + s.Node
 }
 
-// NamedPercent is a share of a resource, such as that of a namespace, rounded to a whole
-// percentage.
+// NamedPercent is the percentage of a resource that a namespace or workload requests, rounded to a
+// whole number.
 type NamedPercent struct {
 	Name    string
 	Percent int
 }
 
-// WholePercents rounds shares to whole percentages that add up to 100 and keep the shares' order.
-// It rounds up the shares with the largest fractions. Among equal fractions, earlier shares take
-// precedence.
+// WholePercents rounds the percentages of shares to whole numbers that add up to 100, in the same
+// order. It rounds up the percentages with the largest fractions. Among equal fractions, earlier
+// shares take precedence.
 func WholePercents(shares []capacity.Share) []NamedPercent {
 	list := make([]NamedPercent, len(shares))
 	byLoss := make([]int, len(shares))
@@ -131,8 +130,9 @@ func WholePercents(shares []capacity.Share) []NamedPercent {
 	return list
 }
 
-// UsedText formats the measured usage. If the usage is only a lower bound, the format string
-// `bound` adds the number of measured nodes.
+// UsedText formats the measured usage. If only some nodes were measured, the usage is a lower
+// bound. The result is then formatted with bound, which has verbs for the usage, the number of
+// measured nodes, and the number of all nodes.
 func UsedText(u *capacity.Used, bound string) string {
 	shown := resources.Text(u.Resources)
 	if u.AtLeast() {

@@ -31,8 +31,8 @@ type Startup struct {
 	Slowest  *SlowestStage  `json:"slowest,omitempty"`
 	Stages   []StartupStage `json:"stages"`
 	// ReadyAgain is the time at which the pod became ready again after it had not been ready for a
-	// while. It is zero for other pods. The start-up of such a pod ends when its containers are
-	// ready.
+	// while. In this case, Seconds only counts until the containers are ready. ReadyAgain is zero
+	// if the pod has not become ready again.
 	ReadyAgain time.Time `json:"readyAgain,omitzero"`
 	UID        string    `json:"-"`
 	// Workload is the kind and name of the pod's workload.
@@ -98,7 +98,8 @@ func ReadyAfter(pod *corev1.Pod) (ready, ended bool, seconds int64) {
 	return ready, t.Ended, seconds
 }
 
-// Explain sets the cause of each stage's wait, as found in the pod and the given events.
+// Explain sets the stages and the slowest stage of the start-up. The cause of waiting in each stage
+// is taken from the pod and the given events.
 func (s *Startup) Explain(events []corev1.Event) {
 	t := s.timeline
 	s.Stages, s.Slowest = make([]StartupStage, 0, len(t.Stages)), nil

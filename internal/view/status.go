@@ -21,7 +21,7 @@ type Status struct {
 	Message  string   `json:"message,omitempty"`
 }
 
-// Unknown is the reason to show for an object that no manager has reconciled yet.
+// Unknown is the reason in the status of an object that no manager has reconciled yet.
 const Unknown = "Unknown"
 
 // notReconciled is the status of an object that no manager has reconciled yet.

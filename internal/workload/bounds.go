@@ -23,8 +23,7 @@ const (
 )
 
 // boundSelector returns s, or a selector that matches all pods of the namespace if s exceeds the
-// limits. In the latter case, the pods' owner references determine which pods belong to the
-// workload.
+// limits. If s is replaced, the pods' owner references determine which pods belong to the workload.
 func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s == nil {
 		return nil

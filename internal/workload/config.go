@@ -30,7 +30,7 @@ func trimTemplate(template *corev1.PodTemplateSpec) {
 }
 
 // rolloutConfig is like the function config, but for a Rollout. It returns "" if the pod template
-// is invalid, or if it is part of another object (workloadRef).
+// is invalid, or if the Rollout uses the template of another object (spec.workloadRef).
 func rolloutConfig(u *unstructured.Unstructured) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	template, _ := value.(map[string]any)

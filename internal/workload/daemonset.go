@@ -47,7 +47,7 @@ type Absence struct {
 	// Nodes is the total number of nodes that run a pod of the DaemonSet but are not Ready.
 	Nodes int32
 	// Desired is the number of absent nodes that Kubernetes includes in desiredNumberScheduled,
-	// because the DaemonSet's pods tolerate all taints of the node. Old is the number of nodes
+	// because the DaemonSet's pods tolerate all taints of these nodes. Old is the number of nodes
 	// counted in Desired whose pod is outdated.
 	Desired, Old int32
 }

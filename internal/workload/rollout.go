@@ -132,7 +132,8 @@ func (r *rollout) observed(generation int64) bool {
 	return r.Status.ObservedGeneration != "" && (err != nil || generation <= observed)
 }
 
-// restarted reports whether the last requested restart, if any, is complete.
+// restarted reports whether the last requested restart is complete. It returns true if no restart
+// was requested.
 func (r *rollout) restarted() bool {
 	if r.Spec.RestartAt == "" {
 		return true

@@ -10,7 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// State is the part of a workload's state that a restart depends on.
+// State is the part of a workload's state that a restart of the workload depends on.
 type State struct {
 	Kind, Name string
 	UID        types.UID
@@ -23,7 +23,8 @@ type State struct {
 	Paused bool
 	// OnDelete means that a pod is updated to a changed pod template only when a user deletes it.
 	OnDelete bool
-	// Partitioned means that the partition of a StatefulSet excludes all its pods from updates.
+	// Partitioned means that the update strategy of a StatefulSet excludes all its pods from
+	// updates, because the partition is at least the number of pods.
 	Partitioned bool
 
 	// Pods is the desired number of pods. Updates is the number of pods that a restart replaces.
@@ -34,7 +35,7 @@ type State struct {
 	Excluded int32
 	Stalled  bool
 	// PerNode means that the workload runs a pod on each node. The workload itself does not change
-	// when any of its nodes stops being Ready, so no event is received.
+	// when any of its nodes stops being Ready, so no watch event of the workload shows this.
 	PerNode bool
 
 	// Config lists the ConfigMaps and Secrets that the pods use, in the encoding that

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Environment variables that control how the sandbox program is built when no existing program is
-// found.
+// Environment variables that control how the sandbox program is built if it is not already
+// installed.
 const (
 	// SourceVariable names the root of a checkout of the sandbox module from which the program is
 	// built. If it is unset, the module is downloaded.
@@ -46,8 +46,8 @@ type builder struct {
 	progress io.Writer
 }
 
-// build compiles the sandbox program once per version into the user's cache directory, and returns
-// its path.
+// build compiles the sandbox program into the user's cache directory, and returns the program's
+// path. A program of a released version is compiled only once.
 func build(ctx context.Context) (string, error) {
 	if os.Getenv(BuildVariable) == "no" {
 		return "", fmt.Errorf("there is no program sandbox in the PATH, %s names none, and %s=no: build it, or let it be built", BinaryVariable, BuildVariable)
@@ -60,8 +60,8 @@ func build(ctx context.Context) (string, error) {
 	return b.build(ctx)
 }
 
-// ownVersion returns the version of this module that is linked into the running program. The
-// sandbox module is released with the same version.
+// ownVersion returns the version of this module that is linked into the running program, or "" if
+// the module was not released. The sandbox module is released with the same version.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -105,7 +105,7 @@ func (b builder) build(ctx context.Context) (string, error) {
 	}
 	fmt.Fprintf(b.progress, "sandbox: building %s from %s. The first time, that compiles Kubernetes, which takes minutes; %s=no is to fail instead.\n", program, from, BuildVariable)
 	began := time.Now()
-	// Replace the old program atomically: a running program must not be overwritten.
+	// Build to another path and rename, because a program that is running cannot be overwritten.
 	next := program + ".next"
 	flags, err := b.linkFlags(ctx, folder)
 	if err == nil {
@@ -121,9 +121,9 @@ func (b builder) build(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// require writes a go.mod file to folder that requires the sandbox module. The command "go install"
-// cannot install the module directly, because its go.mod has a replace directive for the client
-// module.
+// require writes a go.mod file that requires the sandbox module to the given folder, and downloads
+// that module. The command "go install" cannot install the module directly, because the module's
+// go.mod has a replace directive.
 func (b builder) require(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -165,7 +165,8 @@ func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	return flags, nil
 }
 
-// run runs the go command. If the command fails, the error contains the last line of its output.
+// run runs the go command and returns its standard output. If the command fails, the error contains
+// the last line of its standard error.
 func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = folder

@@ -36,8 +36,8 @@ const servedWithin = time.Minute
 // object is a Kubernetes object, decoded from JSON.
 type object map[string]any
 
-// at returns the field at the given path as a T, or the zero value if the field is missing or has
-// another type.
+// at returns the field of an object at the given path as a T, or the zero value if the field is
+// missing or has another type.
 func at[T any](o map[string]any, path ...string) T {
 	var value any = o
 	for _, field := range path {
@@ -56,7 +56,9 @@ type installer struct {
 	kubectl func(ctx context.Context, stdin string, args ...string) (string, error)
 }
 
-// install applies the given objects, and returns once the API server serves their kinds.
+// install applies the given objects: first CustomResourceDefinitions and namespaces, then the other
+// objects. In between, it waits until the API server serves the kinds that the
+// CustomResourceDefinitions define.
 func (in installer) install(ctx context.Context, objects []object) error {
 	first := func(o object) bool { return o.kind() == "CustomResourceDefinition" || o.kind() == "Namespace" }
 	if err := in.apply(ctx, slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !first(o) })); err != nil {
@@ -85,7 +87,7 @@ func (in installer) apply(ctx context.Context, objects []object) error {
 	return err
 }
 
-// awaitServed waits until the API server serves the versions of a CustomResourceDefinition.
+// awaitServed waits until the API server serves all served versions of a CustomResourceDefinition.
 func (in installer) awaitServed(ctx context.Context, definition object) error {
 	name := at[string](definition, "metadata", "name")
 	if _, err := in.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout="+servedWithin.String(), "crd/"+name); err != nil {
@@ -111,7 +113,7 @@ func (in installer) awaitServed(ctx context.Context, definition object) error {
 	return nil
 }
 
-// read returns the objects that the given Install lists directly or in files.
+// read returns the objects that an Install lists, including the objects in files.
 func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	var all []object
 	for _, path := range i.Paths {
@@ -138,8 +140,9 @@ func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	return all, nil
 }
 
-// asRead is an annotation without a meaning. Manifests are parsed by adding it with a local
-// "kubectl annotate", which prints objects of any kind as JSON without an API server.
+// asRead is an annotation without a meaning. A manifest is parsed with the command "kubectl
+// annotate --local", which adds this annotation. It prints objects of any kind as JSON without an
+// API server.
 const asRead = "sandbox.tidekeeper.dev/as-read"
 
 // readPath returns the objects in a file or folder.

@@ -19,8 +19,8 @@ type LogEntry struct {
 	ID                                               int64
 	Verb, Resource, Path, Namespace, Name, UserAgent string
 	Event, Fault, Rule, Error                        string
-	// Upstream is the status code from the API server; Status is the status code that the client
-	// received.
+	// Upstream is the HTTP status code from the API server, and Status is the code that the client
+	// received. They differ if the proxy has injected an error.
 	Status, Upstream int
 	Bytes            int64
 	Seconds          float64

@@ -43,9 +43,11 @@ type Options struct {
 	EmulatedVersion string
 	// Audit logs every request to the API server to audit.log in the data directory.
 	Audit bool
-	// KeepHistory keeps every revision of every object instead of compacting old revisions.
+	// KeepHistory keeps every revision of every object in etcd. By default, etcd regularly discards
+	// old revisions.
 	KeepHistory bool
-	// Kubeconfig is the path to which a copy of the administrator's kubeconfig is written.
+	// Kubeconfig is the path to which a copy of the administrator's kubeconfig is written. If it is
+	// empty, there is no copy.
 	Kubeconfig string
 
 	// Install lists the objects to install in the new sandbox.

@@ -70,8 +70,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Context returns a context that is also canceled when the process exits. The cause is then an
-// error with the exit code and the output of the process.
+// Context returns a context that is also canceled when the process exits. Its cause (see
+// [context.Cause]) is then an error with the exit code and the output of the process.
 func (p *Process) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -122,8 +122,8 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 }
 
 // Stop sends SIGTERM and waits until the process has exited. It returns an error if the exit code
-// is not 0. It kills a process that has not exited after 30 seconds or when the context is done,
-// and returns an error in this case, too.
+// is not 0. If the process has not exited after 30 seconds or when the context is done, Stop kills
+// it and returns an error.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

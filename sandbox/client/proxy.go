@@ -27,9 +27,9 @@ type ProxyOptions struct {
 	// Command is the proxy's program and its first arguments, for instance {"/path/to/sandbox",
 	// "proxy"}. [Sandbox.StartProxy] sets a default.
 	Command []string
-	// Upstream is the path of the kubeconfig with which the proxy connects to the API server.
-	// Clients of the proxy have the permissions of its user. [Sandbox.StartProxy] defaults to the
-	// administrator's kubeconfig.
+	// Upstream is the path of the kubeconfig with which the proxy connects to the API server. All
+	// clients of the proxy have the permissions of that kubeconfig's user. [Sandbox.StartProxy]
+	// defaults to the administrator's kubeconfig.
 	Upstream string
 	// Scenario contains the proxy's initial rules in YAML.
 	Scenario string
@@ -41,7 +41,7 @@ type ProxyOptions struct {
 // Proxy is a running fault proxy. docs/fault-proxy-rules.md describes its rules.
 type Proxy struct {
 	*Process
-	// Kubeconfig is the path of the kubeconfig for clients.
+	// Kubeconfig is the path of the kubeconfig with which clients connect to the proxy.
 	Kubeconfig string
 	// Control is the path of the control API's Unix socket, which only this user can access.
 	Control string
@@ -96,7 +96,7 @@ func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
 	ctx, cancel := p.Context(ctx)
 	defer cancel()
 	return Wait(ctx, proxyStart, "the proxy is ready", func() error {
-		// The proxy writes the kubeconfig last, and atomically.
+		// The proxy writes the kubeconfig atomically, after all other steps of its start.
 		if info, err := os.Stat(p.Kubeconfig); err != nil || info.Size() == 0 {
 			return errors.Join(errors.New("it has not written the kubeconfig"), err)
 		}
@@ -122,8 +122,8 @@ type Rule struct {
 	Fired   int `json:"fired"`
 }
 
-// AddRules adds all rules of the given scenario. If a rule is invalid, it adds none and returns an
-// error.
+// AddRules adds all rules of the given scenario, which is YAML. If a rule is invalid, it adds no
+// rule and returns an error.
 func (p *Proxy) AddRules(ctx context.Context, scenario string) error {
 	return p.call(ctx, http.MethodPost, "/rules", scenario, nil)
 }
@@ -135,34 +135,35 @@ func (p *Proxy) Rule(ctx context.Context, name string) (Rule, error) {
 	return rule, err
 }
 
-// AwaitFired waits until the named rule has injected its fault the given number of times.
+// AwaitFired waits until the named rule has injected its fault the given number of times. It
+// returns an error if the timeout passes first.
 func (p *Proxy) AwaitFired(ctx context.Context, name string, times int, timeout time.Duration) error {
 	return p.call(ctx, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", url.PathEscape(name), times, timeout), "", nil)
 }
 
-// RemoveRule removes the named rule and releases the requests and events that it holds.
+// RemoveRule removes the named rule. Requests and events that the rule has delayed continue.
 func (p *Proxy) RemoveRule(ctx context.Context, name string) error {
 	return p.call(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
 }
 
-// ClearRules removes all rules and releases the requests and events that they hold.
+// ClearRules removes all rules. Requests and events that they have delayed continue.
 func (p *Proxy) ClearRules(ctx context.Context) error {
 	return p.call(ctx, http.MethodDelete, "/rules", "", nil)
 }
 
-// Freeze holds the events of all watches that satisfy the given match, YAML such as "match:
-// {resources: [nodes]}". If it is empty, Freeze holds the events of all watches.
+// Freeze holds back the events of watches until Thaw is called. The parameter "match" selects the
+// watches, for example "match: {resources: [nodes]}". If it is empty, Freeze selects all watches.
 func (p *Proxy) Freeze(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/freeze", match, nil)
 }
 
-// Thaw ends all freezes. The held events are delivered before newer events.
+// Thaw ends all freezes. The events that were held back are delivered before newer events.
 func (p *Proxy) Thaw(ctx context.Context) error {
 	return p.call(ctx, http.MethodPost, "/thaw", "", nil)
 }
 
-// Cut terminates the watches that satisfy the given match, YAML such as "match: {resources:
-// [nodes]}", or all watches if it is empty.
+// Cut terminates watches. The parameter "match" selects the watches, for example "match:
+// {resources: [nodes]}". If it is empty, Cut terminates all watches.
 func (p *Proxy) Cut(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/cut", match, nil)
 }
@@ -171,8 +172,8 @@ func (p *Proxy) Cut(ctx context.Context, match string) error {
 type Watch struct {
 	ID                                   int64
 	Resource, Namespace, Name, UserAgent string
-	// Passed counts the events sent to the client; Waiting counts the held events. Frozen is set
-	// while a rule holds the watch's events.
+	// Passed counts the events sent to the client. Waiting counts the events received from the API
+	// server but not sent yet. Frozen is set while a rule holds back the watch's events.
 	Passed, Waiting int
 	Frozen          bool
 }
@@ -200,7 +201,8 @@ func (p *Proxy) call(ctx context.Context, method, path, body string, answer any)
 	return json.Unmarshal([]byte(text), answer)
 }
 
-// Request sends a request to the control API, and returns the status code and the body of the response.
+// Request sends a request to the control API. It returns the status code and the body of the
+// response.
 func (p *Proxy) Request(ctx context.Context, method, path, body string) (code int, answer string, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://proxy"+path, strings.NewReader(body))
 	if err != nil {

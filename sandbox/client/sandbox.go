@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// BinaryVariable names the environment variable with the sandbox program's path, which is used if
-// Options.Binary is empty.
+// BinaryVariable is the name of an environment variable. If Options.Binary is empty, the variable
+// contains the path of the sandbox program.
 const BinaryVariable = "SANDBOX_BIN"
 
 // Sandbox is a running control plane.
@@ -55,8 +55,8 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	if s.greeting, err = s.Run(ctx, append(args, o.args()...)...); err != nil {
 		if s.temporary {
-			// Stop the sandbox, because the command may have been interrupted after it had already
-			// started the sandbox.
+			// Stop the sandbox. The command may have been interrupted after it had started the
+			// sandbox.
 			_, _ = s.Run(context.WithoutCancel(ctx), "down")
 		}
 		return nil, errors.Join(err, s.remove())
@@ -67,8 +67,8 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// install applies the objects that the given Install lists to a new sandbox. It redirects their
-// webhooks to this process if LocalWebhooks is set.
+// install applies the objects that an Install lists to a new sandbox. If LocalWebhooks is set, it
+// first redirects their webhooks to this process.
 func (s *Sandbox) install(ctx context.Context, i Install) error {
 	in := installer{kubectl: s.Kubectl}
 	objects, err := in.read(ctx, i)
@@ -127,7 +127,7 @@ func supports(system string) error {
 	return fmt.Errorf("sandboxes run on Linux, and this is %s: run these tests in a container or a virtual machine (%w)", system, errors.ErrUnsupported)
 }
 
-// Greeting returns the text that `sandbox up` printed.
+// Greeting returns the text that `sandbox up` printed. It is empty after [Attach].
 func (s *Sandbox) Greeting() string { return s.greeting }
 
 // Down stops the sandbox, and removes its directory if [Up] created it.

@@ -17,7 +17,7 @@ type Status struct {
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
 	// Times holds the durations from the start of the sandbox until the API server is ready, and
-	// until the entire sandbox is ready.
+	// until the entire sandbox is ready. A duration is 0 until then.
 	Times struct {
 		APIServerReady Duration `json:"apiServerReady"`
 		Ready          Duration `json:"ready"`
@@ -38,16 +38,21 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Component is the status of a control plane program, such as etcd.
+// Component is the status of a program that the sandbox runs, such as etcd.
 type Component struct {
 	Name string `json:"name"`
-	// State is "running", "paused", "stopped", "killed" or "crashed".
+	// State is the state of the component's process:
+	//   - "running"
+	//   - "paused": suspended by `sandbox component pause` (SIGSTOP), and can be resumed
+	//   - "stopped": terminated (SIGTERM), because the sandbox shuts down
+	//   - "killed": killed by `sandbox component kill` (SIGKILL)
+	//   - "crashed": exited unexpectedly, without being stopped or killed as above
 	State    string `json:"state"`
 	PID      int    `json:"pid"`
 	Port     int    `json:"port"`
 	Restarts int    `json:"restarts"`
-	// Exit describes how the program exited, with an exit code or by a signal. It is empty while
-	// the program runs.
+	// Exit describes how the program exited: with an exit code or by a signal. It is empty while
+	// the program is running.
 	Exit string `json:"exit"`
 	// LogTail lists the last lines of a crashed component's log.
 	LogTail []string `json:"logTail"`

@@ -51,7 +51,8 @@ var shared struct {
 
 // Shared returns the sandbox that all tests of a package share. The first call starts the sandbox,
 // which stops when the test process exits for any reason. All calls must pass the same options.
-// Each test, whether parallel or not, should create its objects in its own [Sandbox.Namespace]; a
+//
+// Each test, whether parallel or not, should create its objects in its own [Sandbox.Namespace]. A
 // test that changes other objects must call [Sandbox.RestoreAfter].
 func Shared(t TB, o Options) *Sandbox {
 	t.Helper()
@@ -80,9 +81,9 @@ func namespaceOf(test string) string {
 	return strings.Trim(name[:min(len(name), 40)], "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// Namespace creates a namespace for a test, and returns its name. It deletes the namespace at the
-// end of the test, but does not wait for the deletion: objects may have finalizers of an operator
-// that no longer runs.
+// Namespace creates a namespace for a test, and returns its name. At the end of the test, it
+// deletes the namespace without waiting, because finalizers of an operator that no longer runs
+// could block the deletion.
 func (s *Sandbox) Namespace(t TB) string {
 	t.Helper()
 	name := namespaceOf(t.Name())
@@ -102,7 +103,7 @@ func (s *Sandbox) Namespace(t TB) string {
 // time.
 func (s *Sandbox) RestoreAfter(t TB) {
 	t.Helper()
-	// Setenv panics in parallel tests. The variable itself is not read.
+	// Call Setenv because it panics in parallel tests. Nothing reads the variable itself.
 	t.Setenv("SANDBOX_RESTORED_AFTER", t.Name())
 	file := filepath.Join(t.TempDir(), "snapshot")
 	if err := s.Snapshot(t.Context(), file); err != nil {

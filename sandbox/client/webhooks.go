@@ -57,7 +57,8 @@ func newWebhooks(dir string) (*Webhooks, error) {
 	return w, nil
 }
 
-// writeCertificate creates a CA and a serving certificate that is valid for a year.
+// writeCertificate creates a CA and a serving certificate, both of which are valid for a year. It
+// writes the certificate and its key to CertDir.
 func (w *Webhooks) writeCertificate() error {
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhooks of a test"},
@@ -103,7 +104,7 @@ func encode(kind string, data []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 }
 
-// redirect replaces the Service references in an object's webhooks with the URL of this server.
+// redirect redirects an object's webhooks that refer to a Service to the URL of this server.
 func (w *Webhooks) redirect(o object) {
 	switch o.kind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":

@@ -228,6 +228,11 @@ func TestMaintenanceDone(t *testing.T) {
 	if out, err := p.Output(); err != nil || string(out) != "over-2\tdrained for reboot\n:4\n" {
 		t.Errorf("completed: %q, %v", out, err)
 	}
+	p = command{}.process()
+	p.Args = []string{p.Args[0], "__complete", "tide", "pools", "node-template", "over-1", ""}
+	if out, err := p.Output(); err != nil || !strings.Contains(string(out), "over-2\tdrained for reboot\nover-3\n") {
+		t.Errorf("completed: %q, %v", out, err)
+	}
 	says("over-1 node/over-2", 0, "node/over-1: the maintenance reboot of it is done; it is put back into use once it is ready\nnode/over-2: ")
 	if drained("over-1") || drained("over-2") {
 		t.Error("the annotation is still there")

@@ -23,16 +23,17 @@ import (
 )
 
 const (
-	// retryInterval is the interval of discovery requests while the API server does not respond.
+	// retryInterval is the pause before failed discovery requests are retried.
 	retryInterval = 10 * time.Second
-	// pollInterval is the interval of discovery requests if the CRDs of optional kinds are not
-	// watched.
+	// pollInterval is the interval at which discovery requests are sent if the CRDs of optional
+	// kinds are not watched.
 	pollInterval = 30 * time.Second
 	// checkTimeout is the timeout of a discovery request.
 	checkTimeout = 10 * time.Second
 )
 
-// Kind configures one of the optional kinds of a [Cache].
+// Kind configures an optional kind of a [Cache]: a kind whose CRD may be installed or removed while
+// the manager runs.
 type Kind struct {
 	// Object is an empty object whose Go type selects the kind.
 	Object client.Object
@@ -40,8 +41,8 @@ type Kind struct {
 	Config cache.ByObject
 }
 
-// Cache serves a set of optional kinds from caches of its own, and delegates all other kinds to an
-// inner cache.
+// Cache is a cache with optional kinds, whose CRDs need not be installed. It reads each optional
+// kind from a separate cache, and all other kinds from an inner cache.
 type Cache struct {
 	cache.Cache
 	scheme *runtime.Scheme
@@ -49,16 +50,18 @@ type Cache struct {
 	// crds watches the CRDs of the optional kinds. It is nil if CRDs are not watched.
 	crds  *crds
 	kinds map[schema.GroupVersionKind]*kind
-	// wake holds an element if an optional kind may have been installed or removed since the last
-	// discovery request.
+	// wake holds an element if the CRD of an optional kind may have been installed or removed since
+	// the last discovery request.
 	wake chan struct{}
-	// checked is closed after discovery has succeeded for all optional kinds for the first time.
+	// checked is closed once it is known, for every optional kind, whether the cluster serves the
+	// kind.
 	checked chan struct{}
 }
 
 // NewCache returns a constructor for manager.Options.NewCache. The constructed cache has the given
 // optional kinds. If watchCRDs is set, the cache watches the CRDs of these kinds, which requires
-// the right to watch them. Otherwise it polls discovery twice a minute, which requires no rights.
+// the right to watch them. Otherwise it sends discovery requests twice a minute, which requires no
+// additional rights.
 func NewCache(kinds []Kind, watchCRDs bool) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		inner, err := cache.New(cfg, options)
@@ -157,7 +160,8 @@ func (c *Cache) follow(ctx context.Context) {
 }
 
 // check sends discovery requests for the optional kinds, and starts or stops their watches. It
-// reports whether every request was answered. A kind whose request failed keeps its state.
+// reports whether all requests have succeeded and all necessary watches were started. If the
+// request for a kind fails, the watch of the kind is neither started nor stopped.
 func (c *Cache) check(ctx context.Context) bool {
 	log := ctrl.LoggerFrom(ctx).WithName("optional-kinds")
 	answered := true
@@ -231,8 +235,9 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return reader.List(ctx, list, opts...)
 }
 
-// readerOf returns the cache of an object's kind. For a list, suffix is the ending of the list
-// kind, such as List, which is removed first.
+// readerOf returns the cache of an object's kind. For a list of objects, suffix must be "List", so
+// that the kind of the items is determined from the kind of the list. For a single object, it must
+// be empty.
 func (c *Cache) readerOf(object runtime.Object, suffix string) (client.Reader, error) {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Changes returns a source that adds requests to a controller's queue when the cluster starts or
 // stops serving an optional kind of the cache `store`. The function `requests` returns the requests
-// to add for a kind. If `store` has no optional kinds, nothing is ever added.
+// to add for a kind. If `store` is not a [Cache] with optional kinds, the source adds no requests.
 func Changes[request comparable](store cache.Cache, requests func(context.Context, schema.GroupVersionKind) []request) source.TypedSource[request] {
 	return changes[request]{store, requests}
 }

@@ -31,7 +31,7 @@ func CRDName(gvk schema.GroupVersionKind) string {
 	return plural.GroupResource().String()
 }
 
-// crds watches the metadata of the named CRDs.
+// crds watches the metadata of the CRDs that are listed in names.
 type crds struct {
 	client metadata.Interface
 	names  []string
@@ -46,8 +46,8 @@ func newCRDs(cfg *rest.Config, names []string) (*crds, error) {
 }
 
 // watch calls `changed` after each change of a CRD, until the context ends. It also calls `changed`
-// after each failed attempt to watch, so that kinds are detected without the right to watch CRDs;
-// after the first few failures, the attempts are at least half a minute apart.
+// after each failed attempt to watch, so that optional kinds are detected without the right to
+// watch CRDs. After the first few failures, the attempts are at least half a minute apart.
 func (c *crds) watch(ctx context.Context, changed func()) {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },
@@ -79,9 +79,10 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 // requests are repeated because the API server does not serve a new kind immediately.
 var rechecks = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
-// follow calls `check` until the context ends: immediately, after each wake-up, and then after each
-// delay in rechecks. While `check` returns false, it is retried every retryInterval. If the given
-// interval is not 0, follow also calls `check` at that interval, for callers without wake-ups.
+// follow calls `check` repeatedly until the context ends. The first call is immediate. When it
+// receives an element from `wake`, it calls `check` at once, and again after each delay in
+// rechecks. If a call returns false, the next call follows after retryInterval at the latest. If
+// `interval` is not 0, it is the maximum pause between two calls.
 func follow(ctx context.Context, wake <-chan struct{}, interval time.Duration, check func(context.Context) bool) {
 	var pending []time.Duration
 	for {

@@ -12,16 +12,16 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// registration is an event handler for an optional kind. It stays registered while the kind is
-// removed and installed again.
+// registration is an event handler for an optional kind. It stays registered even if the CRD of the
+// kind is removed and installed again.
 type registration struct {
 	kind    *kind
 	handler toolscache.ResourceEventHandler
 	options toolscache.HandlerOptions
 
 	mu sync.Mutex
-	// current is the handler's registration with the running informer. It is nil while the cluster
-	// does not serve the kind.
+	// current is the handler's registration with the informer of the kind's current cache. It is
+	// nil while there is no such cache, or while the cache is incomplete.
 	current toolscache.ResourceEventHandlerRegistration
 }
 
@@ -139,8 +139,8 @@ func (k *kind) AddIndexers(toolscache.Indexers) error {
 // HasSynced implements [cache.Informer].
 func (k *kind) HasSynced() bool {
 	r := k.current()
-	// The channel synced is checked as well: it is closed shortly before settled, and in between,
-	// handlers may already have received objects.
+	// The channel synced is also checked, because it is closed shortly before settled. In between,
+	// handlers may already have received objects, so HasSynced must return true.
 	return isClosed(k.checked) && (r == nil || isClosed(r.synced) || isClosed(r.settled))
 }
 

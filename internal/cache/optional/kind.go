@@ -27,7 +27,8 @@ type kind struct {
 	// checked is closed after the first discovery, once it is known whether the cluster serves the
 	// kind.
 	checked <-chan struct{}
-	// patience is the maximum time to wait for the kind's first list.
+	// patience is the maximum time to wait for the kind's first list. Afterwards, the kind counts
+	// as not served until a list succeeds.
 	patience time.Duration
 
 	mu            sync.Mutex
@@ -43,11 +44,13 @@ type running struct {
 	informer cache.Informer
 	cancel   context.CancelFunc
 	stopped  chan struct{}
-	// synced is closed when the cache is complete. No reads are served from the cache until then.
+	// synced is closed when the cache contains all objects of the kind. Before, nothing is read
+	// from the cache.
 	synced chan struct{}
 	// settled is closed when the cache is complete, or when the kind's first list took longer than
 	// patience. A kind that cannot be listed, because of missing rights or a broken conversion
-	// webhook, counts as not served until a list succeeds, so that it does not delay other kinds.
+	// webhook, counts as not served until a list succeeds, so that the start of the manager does
+	// not wait for it.
 	settled chan struct{}
 }
 
@@ -96,7 +99,8 @@ func (k *kind) start(ctx context.Context) error {
 	return nil
 }
 
-// settle closes r.settled once the cache is complete, the kind is stopped, or patience has elapsed.
+// settle closes r.settled once the cache is complete, the watch of the kind has ended, or
+// k.patience has elapsed.
 func (k *kind) settle(ctx context.Context, r *running) {
 	defer close(r.settled)
 	patience := time.NewTimer(k.patience)
@@ -159,8 +163,8 @@ func (k *kind) reader() (client.Reader, error) {
 	return nil, &meta.NoKindMatchError{GroupKind: k.gvk.GroupKind(), SearchedVersions: []string{k.gvk.Version}}
 }
 
-// waitForSync waits until the kind's cache is complete. It does not wait for a kind that the
-// cluster does not serve or that cannot be listed.
+// waitForSync waits until the kind's cache is complete, but for k.patience at most. It does not
+// wait for a kind that the cluster does not serve. It returns false if the context ends first.
 func (k *kind) waitForSync(ctx context.Context) bool {
 	r := k.current()
 	if r == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // convertedWatch wraps a watch whose Pods were decoded by client-go. It replaces the Pod of each
-// event with a record.
+// event with a record, the compact form in which the cache stores a pod.
 type convertedWatch struct {
 	pods    watch.Interface
 	convert func(runtime.Object) (runtime.Object, error)

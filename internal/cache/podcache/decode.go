@@ -19,34 +19,38 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
-// KeptPodFields declares the fields that the transform of pods reads. No other field is decoded.
+// KeptPodFields declares the fields of pods that the transform of the pod cache reads. No other
+// field is decoded.
 type KeptPodFields struct {
 	// Fields lists the paths of all fields that the transform reads, such as spec.containers.name.
 	// A path to a map may end with a key in brackets, such as metadata.labels[app].
 	Fields []string
 	// Summary returns the condition that the transform appends to the kept conditions, or nil to
 	// append none. Of a pod, Summary may read only the creation and deletion times, annotations,
-	// node, phase, start time and container names; of each condition, only the type, status and
-	// time; of each container status, only the name, restart count and states. Annotations, times,
-	// conditions, restart counts and states are read only by Summary; the rest of the transform
-	// must not read them.
+	// node, phase, start time and container names. Of a condition, it may read only the type,
+	// status and time. Of a container status, it may read only the name, restart count and states.
+	// The rest of the transform must not read annotations, times, conditions, restart counts or
+	// states.
 	Summary func(*corev1.Pod) *corev1.PodCondition
-	// Conditions lists the types of the conditions of which the transform also reads fields other
+	// Conditions lists the types of pod conditions of which the transform also reads fields other
 	// than type, status and time.
 	Conditions []corev1.PodConditionType
-	// Facts, if not nil, hashes the [drain.Facts] of each pod, which the cache then keeps. Ready
-	// must then be set: it reports whether a pod is Ready, given the pod's last kept condition, or
-	// nil for a pod without conditions.
+	// Facts, if not nil, computes the [drain.Facts] of each pod, which determine whether the pod
+	// blocks a drain. The cache then keeps these facts, and Ready must be set. Ready reports
+	// whether a pod is Ready. Its argument is the last kept condition of the pod, or nil for a pod
+	// without conditions.
 	Facts *drain.Hasher
 	Ready func(*corev1.PodCondition) bool
 }
 
-// recordMaker builds records from the protobuf encoding of pods.
+// recordMaker builds records, the compact form in which the cache stores pods, from the protobuf
+// encoding of pods.
 type recordMaker struct {
 	*encoder
 	KeptPodFields
 	// kept is the mask of the fields in KeptPodFields and, if facts are kept, in factFields. key is
-	// the mask of the fields that belong to the shared part of a record.
+	// the mask of the fields that belong to the shared part of a record, in which the pods of a
+	// workload do not differ.
 	kept, key *wire.Mask
 	// toRecord applies the transform to a decoded pod and returns its record.
 	toRecord func(runtime.Object) (runtime.Object, error)
@@ -133,8 +137,9 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	return r, nil
 }
 
-// isUnusual reports whether the conditions that the scan has read do not suffice: because the
-// transform reads further fields of a condition, or because several conditions have the same type.
+// isUnusual reports whether the pod that the scan has read must be decoded completely because of
+// its conditions. This is the case if the transform reads additional fields of one of them, or if
+// several of them have the same type.
 func (d *podDecoder) isUnusual() bool {
 	conditions := d.scan.pod.Status.Conditions
 	for i := range conditions {
@@ -176,8 +181,8 @@ func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
 	return bookmarkOf(pod), nil
 }
 
-// bookmarkOf returns a record with a bookmark's resourceVersion and annotations. The informer never
-// stores it.
+// bookmarkOf returns a record with the resourceVersion and the annotations of a bookmark event. The
+// informer never stores this record.
 func bookmarkOf(pod *corev1.Pod) *record {
 	return &record{
 		resourceVersion: pod.ResourceVersion,

@@ -17,7 +17,8 @@ var factFields = []string{
 	"spec.terminationGracePeriodSeconds", "spec.volumes.volumeSource.emptyDir",
 }
 
-// The setters below read the fields in factFields. They do nothing if the cache keeps no facts.
+// The functions below read the fields in factFields from an encoded pod. They do nothing if the
+// cache keeps no facts.
 var (
 	scanLabel = ifKept(func(s *scan, entry []byte) error {
 		key, value, err := mapEntry(entry)
@@ -43,7 +44,7 @@ var (
 	})
 )
 
-// ifKept returns a setter that calls the given setter only if the cache keeps facts about pods.
+// ifKept returns a function that calls `set` only if the cache keeps facts about pods.
 func ifKept(set setter) setter {
 	return func(s *scan, value []byte) error {
 		if s.facts == nil {
@@ -53,9 +54,9 @@ func ifKept(set setter) setter {
 	}
 }
 
-// factsOf returns the facts about the pod that the scan has just read. c is the pod's shared part.
-// The facts are zero if the cache keeps no facts. factsOf returns false if the pod must be decoded
-// completely to determine its facts.
+// factsOf returns the facts about the pod that d.scan has just read. c is the part of the pod's
+// record that other pods share. The facts are zero if the cache keeps no facts. factsOf returns
+// false if the pod must be decoded completely to determine its facts.
 func (d *podDecoder) factsOf(c *common) (drain.Facts, bool) {
 	of := d.scan.facts
 	if of == nil {
@@ -71,7 +72,8 @@ func (d *podDecoder) factsOf(c *common) (drain.Facts, bool) {
 	return d.share(c, facts), ok
 }
 
-// share returns equal facts whose memory is shared by pods with the same shared part.
+// share returns facts that equal the given facts. If c contains such facts, it returns these, so
+// that pods with the same shared part c also share the memory of their facts.
 func (e *encoder) share(c *common, facts drain.Facts) drain.Facts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,8 +86,8 @@ func (e *encoder) share(c *common, facts drain.Facts) drain.Facts {
 	return facts
 }
 
-// Facts returns the Hasher with which the [drain.Facts] of the cached pods were computed. It is nil
-// if the cache keeps no facts.
+// Facts returns the Hasher that computes the [drain.Facts] of the cached pods. It is nil if the
+// cache keeps no facts.
 func (w *Workloads) Facts() *drain.Hasher {
 	for _, i := range w.all() {
 		if i.decoding != nil {
@@ -128,6 +130,6 @@ func (w *Workloads) EachNode(on func(node string) bool, do func(node string, run
 	return nil
 }
 
-// Pod restores the Pod from its record. It implements the interface of [drain.CachedPod]. Callers
-// must not modify the Pod.
+// Pod restores the Pod from its record. It implements the interface of the field Source of
+// [drain.CachedPod]. Callers must not modify the Pod.
 func (r *record) Pod() *corev1.Pod { return r.pod() }

@@ -34,9 +34,10 @@ type Content struct {
 	// Listing, if not nil, is called at the start of each pod list that has several pages, with the
 	// total number of pods.
 	Listing func(pods int64)
-	// Verify, if not nil, makes client-go decode every object as well. Differences are counted and
-	// logged, and client-go's object is cached. Verify is also the clock for the log's rate limit.
-	// Verification multiplies the CPU time, and takes memory for a page of fully decoded objects.
+	// Verify, if not nil, makes client-go decode every object a second time. If the two results
+	// differ, this is counted and logged, and client-go's result is cached. Verify is also the
+	// clock for the log's rate limit. Verification multiplies the CPU time, and takes additional
+	// memory for a page of completely decoded objects.
 	Verify clock.PassiveClock
 }
 
@@ -91,7 +92,7 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache.Indexers, e *encoder, decoding *recordMaker, w *source) cache.SharedIndexInformer {
 	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: w, resource: "pods", sizeFactor: 1}
 	i := &informer{
-		// The lister and its watch return records already, so no further conversion is needed.
+		// The lister and its watch already return records, so the informer stores them unchanged.
 		SharedIndexInformer: cache.NewSharedIndexInformerWithOptions(list, &record{}, cache.SharedIndexInformerOptions{
 			ResyncPeriod: resync, Indexers: indexers, ObjectDescription: "*v1.Pod",
 		}),
@@ -113,8 +114,8 @@ type informer struct {
 // SetTransform sets the function that transforms each pod before it is stored. It must be called
 // before the informer runs.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
-	// client-go's informer gets a transform without effect, only to return its error if the
-	// informer is already running.
+	// client-go's informer gets a transform without effect. The call is made only for its error,
+	// which it returns if the informer is already running.
 	if err := i.SharedIndexInformer.SetTransform(func(object any) (any, error) { return object, nil }); err != nil {
 		return err
 	}

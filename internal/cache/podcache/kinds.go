@@ -10,18 +10,19 @@ import (
 )
 
 // kind identifies pods with the same namespace and the same shared part of their records, such as
-// constraints, requests and owner. Pods that are being deleted are of a separate kind.
+// constraints, requests and owner. Pods that are being deleted are of a different kind than the
+// other pods.
 type kind struct {
 	*common
 	namespace unique.Handle[string]
 	deleted   bool
 }
 
-// EachKind calls `do` for each node and each kind of the pods on that node, with an example Pod of
-// the kind and the number of such pods. Pods of a kind differ only in name, node, times and their
-// last condition. A single Pod is built for each kind, because a list of all Pods of a large
-// cluster takes hundreds of megabytes. The same Pod is therefore passed for every node that has
-// pods of the kind.
+// EachKind calls `do` for each node and each kind of pod on the node, with an example Pod of the
+// kind and the number of pods of the kind on the node. Pods of a kind differ only in name, UID,
+// resourceVersion, node, times and last condition. A single Pod is built for each kind, because a
+// list of all Pods of a large cluster takes hundreds of megabytes. The example may therefore be
+// bound to another node than the node that `do` is called for.
 func (w *Workloads) EachKind(do func(node string, example *corev1.Pod, count int)) error {
 	if !w.Watched() {
 		return errNotSynced

@@ -35,13 +35,13 @@ type pagedLister struct {
 	source *source
 	// resource is the plural name of the kind, such as pods.
 	resource string
-	// sizeFactor multiplies the page size. It needs no lock, because only the reflector calls the
-	// lister, for one list at a time.
+	// sizeFactor multiplies the page size. It needs no lock, because only the reflector uses the
+	// lister, and it requests one list at a time.
 	sizeFactor int64
 }
 
-// Parameters of paged lists. A page of pods takes some MiB as Go types. While a page is converted,
-// the next page is read.
+// pageSize is the number of objects in a page. A page of pods takes some MiB as Go types.
+// pagesInFlight is the number of pages that are read in advance while a page is converted.
 const (
 	pageSize      = 500
 	pagesInFlight = 1
@@ -50,9 +50,9 @@ const (
 // ListWithContext returns a list of the current objects in the form that the informer stores. The
 // list is never older than the version that the reflector requests.
 //
-// If the API server is slow, the version of the list may expire before all pages have been read.
-// Starting over with the first page would fail in the same way. The list is then streamed, which
-// does not depend on an old version.
+// If the API server is slow, the version of the list may expire before all pages have been read. A
+// second attempt would fail in the same way. The objects are then read from the initial events of a
+// watch, which do not depend on an old version.
 func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = l.size(), "", ""
 	list, err := l.inPages(ctx, options)
@@ -62,8 +62,8 @@ func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOp
 	klog.FromContext(ctx).Info("Listing took longer than the API server keeps the version of the list; streaming it instead", "resource", l.resource, "pageSize", l.size())
 	list, err = l.streamed(ctx, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		// The API server does not support streaming lists. The next attempt uses larger pages,
-		// until a single page contains all objects, regardless of the memory that it takes.
+		// The API server does not support streaming lists. Each further attempt uses larger pages,
+		// until a single page contains all objects, although such a page can take much memory.
 		l.sizeFactor *= growth
 		return nil, fmt.Errorf("list %s in pages: their version has expired, and the API server does not stream lists: %w", l.resource, err)
 	}
@@ -75,7 +75,7 @@ const growth = 8
 
 func (l *pagedLister) size() int64 { return pageSize * l.sizeFactor }
 
-// inPages lists all objects page by page, with source if possible.
+// inPages lists all objects page by page, with l.source if possible, and otherwise with client-go.
 func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if l.source != nil && l.source.understands(ctx, nil) {
 		list, err := l.source.inPages(ctx, options)
@@ -147,7 +147,7 @@ func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) 
 	}
 	defer events.Stop()
 	// at maps each object's UID to its index in the list. An object can change while the list is
-	// streamed; the later event then replaces the earlier event.
+	// streamed. The object of its later event then replaces the object of its earlier event.
 	at := map[types.UID]int{}
 	list := &internalversion.List{}
 	for {

@@ -43,8 +43,8 @@ type record struct {
 // common is the part of a pod that it shares with other pods of the same owner.
 type common struct {
 	parts
-	// facts holds the most recent facts about pods with these parts, so that later pods can share
-	// them. It is protected by the encoder's lock.
+	// facts holds the two most recent facts about pods with these parts, so that later pods with
+	// equal facts can share their memory. It is protected by the encoder's lock.
 	facts [2]drain.Facts
 }
 
@@ -54,12 +54,13 @@ type parts struct {
 	// owners holds the owner reference if the pod has exactly one. It is nil otherwise.
 	owners *[1]metav1.OwnerReference
 	// shared is the pod without the fields stored in record and without the owner reference in
-	// owners. An empty field of the pod may be nil in shared, and vice versa.
+	// owners. An empty list or map of the pod may be nil in shared, and a nil list or map may be
+	// empty, because their protobuf encodings are equal.
 	shared *corev1.Pod
 }
 
-// seconds is a Unix time, which has the resolution of the API. It takes a third of the memory of a
-// [metav1.Time].
+// seconds is a Unix time in seconds, which is the resolution of times in the API. It takes a third
+// of the memory of a [metav1.Time].
 type seconds int64
 
 func secondsOf(t metav1.Time) seconds { return seconds(t.Unix()) }
@@ -78,7 +79,7 @@ type encoder struct {
 	owners  internTable[ownerKey, [1]metav1.OwnerReference]
 	commons internTable[parts, common]
 	// byBytes interns the shared parts of records built from protobuf, keyed by a hash of the
-	// masked bytes.
+	// encoded fields that belong to the shared part.
 	byBytes    internTable[digest, common]
 	conditions internTable[corev1.PodCondition, corev1.PodCondition]
 	// mu protects the field facts of all values of the type common.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// restorer restores Pods from records. It caches the most recent Pods: every index and event
-// handler receives the Pod of an event, and the pod's next event passes it again as the old object.
+// restorer restores Pods from records. It caches the most recent Pods, because each of them is used
+// several times: by every index and event handler, and as the old object of the pod's next event.
 type restorer struct{ recent *lru.Cache }
 
 // recentPods is the number of Pods that a restorer caches. It is large enough for event handlers
@@ -40,8 +40,8 @@ func (r *restorer) pod(from *record) *corev1.Pod {
 	return pod
 }
 
-// objects returns the Pods of the given records. It does not cache the Pods, because records may
-// hold every pod of the cluster.
+// objects returns the Pods of the given records. It does not cache the Pods, because there may be a
+// record for every pod of the cluster.
 func (r *restorer) objects(records []any) []any {
 	pods := make([]any, len(records))
 	for i, object := range records {

@@ -21,19 +21,19 @@ import (
 // pod's [drain.Facts]. A scan is reused for successive pods; only its strings remain valid after
 // the next pod is read.
 type scan struct {
-	// name, uid and version are slices of the encoded pod.
+	// name, uid and version are slices of the encoded pod with its name, UID and resourceVersion.
 	name, uid, version []byte
 	namespace          string
 	created            metav1.Time
 	deleted            *metav1.Time
 	// pod contains only the fields that [KeptPodFields.Summary] reads.
 	pod corev1.Pod
-	// The fields below hold values to which pod points.
+	// The fields below hold values to which the field pod points.
 	started     metav1.Time
 	running     []corev1.ContainerStateRunning
 	terminated  []corev1.ContainerStateTerminated
 	annotations map[string]string
-	// state is the container state that is being read.
+	// state is the container state that the scan is currently reading.
 	state *corev1.ContainerState
 	// facts collects the facts that determine whether the pod blocks a drain. It is nil if the
 	// cache keeps no facts.
@@ -52,7 +52,7 @@ var ownFields = []string{
 	"status.containerStatuses.restartCount", "status.containerStatuses.state", "status.containerStatuses.lastState",
 }
 
-// errUnusual is the error for a pod for which a scan and a decoder would give different results.
+// errUnusual is the error for a pod of which a scan would read other values than a decoder.
 var errUnusual = errors.New("not a usual pod")
 
 // of reads an encoded pod into s. After an error, the pod must be decoded completely instead.
@@ -83,8 +83,8 @@ const (
 	longestKnown = 128
 )
 
-// known converts b to a string. A string of up to longestKnown bytes is interned. After maxKnown
-// strings, the table of interned strings is emptied.
+// known converts b to a string. A string of up to longestKnown bytes is interned. When maxKnown
+// strings are interned, the table of interned strings is emptied.
 func (s *scan) known(b []byte) string {
 	if text, ok := s.strings[string(b)]; ok {
 		return text
@@ -100,7 +100,7 @@ func (s *scan) known(b []byte) string {
 	return text
 }
 
-// setter stores the value of an encoded field in the scan.
+// setter is a function that stores the value of an encoded field in the scan.
 type setter func(s *scan, value []byte) error
 
 // message returns a setter for a message of the Go type T. The setter reads only the named fields

@@ -49,14 +49,14 @@ type source struct {
 	// verifier compares each object with the object that client-go decodes. If it is nil, nothing
 	// is compared.
 	verifier *verifier
-	// gaveUp is true after the API server has responded in an encoding other than the expected
-	// protobuf. client-go then handles all later requests.
+	// gaveUp is true once the API server has responded in an encoding other than the expected
+	// protobuf. From then on, client-go handles all requests.
 	gaveUp    atomic.Bool
 	fallbacks prometheus.Counter
 }
 
-// decoder decodes objects, and may overwrite the encoded bytes. Its methods return
-// wire.ErrNotUnderstood for bytes that are not an object of the decoder's kind.
+// decoder decodes the objects of a kind from protobuf, and may overwrite the encoded bytes. Its
+// methods return wire.ErrNotUnderstood for bytes that are not an object of the decoder's kind.
 type decoder interface {
 	object(raw []byte) (runtime.Object, error)
 	// bookmark returns an object with a bookmark's resourceVersion and annotations.

@@ -160,8 +160,8 @@ func (v *verifier) sameFacts(read, whole runtime.Object) bool {
 	return v.facts == nil || !ok || !isPod || r.facts.Equal(v.facts.Facts(pod))
 }
 
-// notUnderstood counts a difference that affects an entire response. Its error makes client-go
-// handle all later requests.
+// notUnderstood counts a difference that affects an entire response, and returns an error that
+// makes client-go handle all later requests.
 func (v *verifier) notUnderstood(ctx context.Context, reason error) error {
 	v.differs(ctx)
 	return wire.NotUnderstood(reason)

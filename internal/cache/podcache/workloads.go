@@ -35,11 +35,11 @@ type Workloads struct {
 	informers []*followed
 }
 
-// followed is a pod informer whose records are queried.
+// followed is a pod informer whose records [Workloads] queries.
 type followed struct {
 	*informer
-	// index adds the index byWorkload when the first query is made. The index then costs nothing if
-	// no queries are made.
+	// index adds the index byWorkload to the informer on its first call, which the first query
+	// makes. Without queries, the index takes no memory.
 	index func() error
 }
 

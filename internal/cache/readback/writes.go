@@ -30,8 +30,8 @@ type write struct {
 	uid types.UID
 	// version is the object's resourceVersion after the write.
 	version int64
-	// created is true if the write may have created the object. If the cache then lacks the object,
-	// the cache may be behind.
+	// created is true if the write may have created the object. If the cache lacks the object after
+	// such a write, the cache may be outdated.
 	created bool
 	// gone is true if the write deleted the object or removed its last finalizer.
 	gone bool
@@ -98,7 +98,8 @@ func (w *writes) add(k key, latest write) {
 	w.sweepAt = max(minSweep, 2*len(w.last))
 }
 
-// missing returns the last write to an object if the given cached object does not show that write.
+// missing returns the last write to an object if the given cached object, which may be nil, does
+// not show that write. It returns false if the cached object is up to date.
 func (w *writes) missing(k key, cached client.Object) (write, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

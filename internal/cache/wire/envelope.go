@@ -176,7 +176,7 @@ func ReadFrame(from io.Reader, b *Buffer) ([]byte, error) {
 // page reads the list in a response body, object by object.
 type page struct {
 	body *bufio.Reader
-	// left is the number of unread bytes of the current message.
+	// left is the number of unread bytes of the message that is being read.
 	left uint64
 	Buffer
 }

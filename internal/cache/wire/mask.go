@@ -20,7 +20,8 @@ type Mask struct{ fields []*maskField }
 
 // maskField describes which parts of a kept field are kept.
 type maskField struct {
-	// sub is the mask of the message in the field. If it is nil, the entire message is kept.
+	// sub is the mask of the message that the field contains. If it is nil, the entire message is
+	// kept.
 	sub *Mask
 	// keys lists the kept keys of a map field. If it is nil, all keys are kept.
 	keys []string

@@ -32,13 +32,12 @@ const (
 	unknown = "unknown"
 )
 
-// none is the message of a check of a kind's objects if the cluster contains no objects of the
-// kind.
+// none is the message of the check of a kind if the cluster contains no objects of this kind.
 const none = "there are none"
 
 const nodeMaintenance = "NodeMaintenance"
 
-// result is the result of a single check.
+// result is the outcome of a single check, as printed.
 type result struct {
 	Check   string `json:"check"`
 	Result  string `json:"result"`
@@ -147,9 +146,9 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	return append(results, rights), nil
 }
 
-// carriedOut returns the final result of the check of NodeMaintenances. The check fails if
-// NodeMaintenances exist but the leader does not run the NodeMaintenance controller, which is off
-// by default.
+// carriedOut returns r, the result of the check that the manager has observed all NodeMaintenances.
+// If NodeMaintenances exist but the leader does not run the NodeMaintenance controller, which is
+// off by default, it returns a failed result instead.
 func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 	exist := unobserved.Count+unobserved.Recent > 0 || r.Result == ok && r.Message != none
 	if exist && m.NotRunning(maintenance.ControllerName) {
@@ -158,9 +157,9 @@ func carriedOut(r result, unobserved view.Unobserved, m view.Manager) result {
 	return r
 }
 
-// kinds checks that the cluster serves the kinds Freeze and NodeMaintenance, which were added after
-// NodePool and ScheduledRestart. It does not list NodePools and ScheduledRestarts, because other
-// checks do. maintained is true if NodeMaintenances can be listed.
+// kinds checks that the cluster serves the kinds Freeze and NodeMaintenance, which early versions
+// of the CRDs lack. It does not check NodePool and ScheduledRestart, because other checks list
+// their objects. maintained is true if NodeMaintenances can be listed.
 func (o *options) kinds(ctx context.Context, c client.Client) (r result, maintained bool, err error) {
 	served, unserved, unread := []string{"NodePool", "ScheduledRestart"}, []string{}, []string{}
 	for _, kind := range []struct {
@@ -199,8 +198,9 @@ func joinAnd(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// observed checks that the manager has observed all objects of a kind. If the user is not allowed
-// to list ScheduledRestarts in all namespaces, it checks only the current namespace.
+// observed checks that the manager has observed all objects of a kind, and counts the other objects
+// in unobserved. If the user is not allowed to list ScheduledRestarts in all namespaces, it checks
+// only the current namespace. The function empty returns an empty list of the kind.
 func (o *options) observed(ctx context.Context, c client.Client, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	r, err := o.observedIn(ctx, c, "", unobserved, kind, empty)
 	if err != nil || r.Result != unknown || kind != "ScheduledRestart" || unobserved.Recent > 0 {
@@ -214,8 +214,8 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 	return here, nil
 }
 
-// observedIn checks that the manager has observed all objects of a kind in a namespace, or in all
-// namespaces if namespace is "".
+// observedIn is like observed, but checks the objects in a single namespace, or in all namespaces
+// if namespace is "".
 func (o *options) observedIn(ctx context.Context, c client.Client, namespace string, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	count := 0
 	err := cmdutil.EachPage(ctx, c, empty, func(page client.ObjectList) {
@@ -257,7 +257,8 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 }
 
 // manager checks that a manager holds the leader election lease. It also returns the state of the
-// manager.
+// manager. unobserved is true if some objects have not been observed by any manager, which is
+// evidence that no manager is running.
 func (o *options) manager(ctx context.Context, c client.Client, unobserved bool) (r result, m view.Manager, err error) {
 	r = result{Check: "manager"}
 	err = wait.PollUntilContextTimeout(ctx, time.Second, o.timeout.Duration, true, func(context.Context) (done bool, err error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArguments rejects all arguments of a command that accepts none. The error treats the argument
-// as a misspelled subcommand.
+// NoArguments rejects all arguments of a command that accepts none. Its error treats the first
+// argument as a misspelled subcommand.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func Similar(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// OneName rejects command lines that do not have exactly one argument, the name of an object.
+// OneName accepts only command lines with exactly one argument, the name of an object.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s requires exactly one NAME, got %d: see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
@@ -53,7 +53,8 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// SomeNames rejects command lines without arguments. The arguments are the names of objects.
+// SomeNames accepts only command lines with at least one argument. Each argument is the name of an
+// object.
 func SomeNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s requires at least one NAME: see %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -82,7 +83,8 @@ func (k Kind) Find(arg string) (name string, ok bool) {
 	return name, ok && name != ""
 }
 
-// Names returns the object names in arguments of the form NAME or TYPE/NAME, without duplicates.
+// Names returns the object names in arguments of the form NAME or TYPE/NAME, without duplicates. It
+// returns an error if the TYPE of an argument is not this kind, or if the NAME is missing.
 func (k Kind) Names(args []string) ([]string, error) {
 	var names []string
 	for _, arg := range args {
@@ -97,8 +99,9 @@ func (k Kind) Names(args []string) ([]string, error) {
 	return names, nil
 }
 
-// MissingName returns err, or a better error if err says that the object does not exist and its
-// name resembles a subcommand of cmd: that error suggests the subcommand. cmd may be nil.
+// MissingName returns the error for an object that could not be read by its name. If err says that
+// the object does not exist, and the name resembles a subcommand of cmd, the error suggests the
+// subcommand. Otherwise, MissingName returns err. cmd may be nil.
 func MissingName(cmd *cobra.Command, name string, err error) error {
 	var failure *CodedError
 	if cmd != nil && errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {

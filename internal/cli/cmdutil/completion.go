@@ -45,6 +45,20 @@ func (k *Kubeconfig) CompleteNames(list func() client.ObjectList) cobra.Completi
 	}
 }
 
+// drainedFor is the text between the name of a drained node and the name of its NodeMaintenance in a
+// completion.
+const drainedFor = "\tdrained for "
+
+// CompleteDrainedNodes returns a completion function for any number of nodes that are drained for a
+// NodeMaintenance.
+func (k *Kubeconfig) CompleteDrainedNodes() cobra.CompletionFunc {
+	complete := k.CompleteNames(func() client.ObjectList { return &corev1.NodeList{} })
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		names, directive := complete(cmd, args, toComplete)
+		return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, drainedFor) }), directive
+	}
+}
+
 // CompleteContext completes the kubeconfig context in the flag --context.
 func (k *Kubeconfig) CompleteContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	names, _ := k.contextNames()
@@ -59,7 +73,7 @@ func (k *Kubeconfig) completeContexts(_ *cobra.Command, _ []string, toComplete s
 }
 
 // names lists the objects of the kind of the given empty list, and returns their names as
-// completions. A completion may have a description after a tab.
+// completions. A completion may end with a tab character and a description.
 func (k *Kubeconfig) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
 	c, err := k.Client()
 	if err != nil {
@@ -103,11 +117,12 @@ func namesOf(objects client.ObjectList) []string {
 			names = append(names, objects.Items[i].Name)
 		}
 	case *corev1.NodeList:
-		// Complete only drained nodes, for the command that ends the maintenance of drained nodes.
 		for i := range objects.Items {
+			name := objects.Items[i].Name
 			if of, drained := objects.Items[i].Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation]; drained {
-				names = append(names, objects.Items[i].Name+"\tdrained for "+of)
+				name += drainedFor + of
 			}
+			names = append(names, name)
 		}
 	case *corev1.PodList:
 		for i := range objects.Items {

@@ -24,7 +24,8 @@ type Console struct {
 func (c *Console) Note(text string) { fmt.Fprintln(c.ErrOut, term.Printable(term.OneLine(text))) }
 
 // NothingFound prints to stderr that a list is empty. `what` is the plural name of the listed
-// objects. namespace is "" if the list covers all namespaces.
+// objects. namespace is "" if the list covers all namespaces. filtered is true if the list may
+// exclude some objects because of a filter.
 func (c *Console) NothingFound(what, namespace string, filtered bool) {
 	where := ""
 	if namespace != "" {

@@ -28,7 +28,8 @@ const (
 )
 
 // ofOneCluster lists the connection flags that apply to a single cluster. They are rejected in
-// combination with --contexts, because a token or certificate would be sent to several clusters.
+// combination with --contexts, because a token or certificate would otherwise be sent to several
+// clusters.
 var ofOneCluster = []string{
 	"context", "cluster", "user", "server", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name",
 }
@@ -118,7 +119,7 @@ func nextContexts(known []string, toComplete string) []string {
 	return lists
 }
 
-// ForContext returns a copy of the environment that connects to the cluster of another kubeconfig
+// ForContext returns a copy of the environment that connects to the cluster of the named kubeconfig
 // context.
 func (e *Env) ForContext(name string) *Env {
 	other := *e
@@ -201,7 +202,8 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 
 func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }
 
-// problemOf formats the error of reading a cluster as a single line.
+// problemOf formats the error of reading a cluster as a single line. If err is a timeout, the line
+// names `within`, the time limit for reading a cluster.
 func problemOf(err error, within time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return noAnswer(within)
@@ -221,8 +223,9 @@ func ProblemsOf[T any](answers []Answer[T]) []Problem {
 	return problems
 }
 
-// Unanswered returns an error that lists the clusters that could not be read, or nil. As in
-// kubectl, the command still prints the other clusters' objects, and exits with code 1.
+// Unanswered returns an error that lists the clusters that could not be read. It returns nil if all
+// clusters were read. As in kubectl, the command still prints the objects of the other clusters,
+// and exits with code 1.
 func Unanswered(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil

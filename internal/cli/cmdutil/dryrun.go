@@ -33,8 +33,8 @@ func (d *DryRun) Validate() error {
 	return nil
 }
 
-// PatchOptions returns the options for every patch request: the field manager and, if the user
-// requested it, a dry run.
+// PatchOptions returns the options for every patch request: the field manager and, for
+// --dry-run=server, the option for a dry run.
 func (d *DryRun) PatchOptions() []client.PatchOption {
 	options := []client.PatchOption{client.FieldOwner(FieldManager)}
 	if *d == DryRunServer {

@@ -74,7 +74,7 @@ func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
 // errTimeout is the cancellation cause of a watch that ended because of --request-timeout.
 var errTimeout = errors.New("--request-timeout has passed")
 
-// WatchContext returns a context that is cancelled after the given timeout; 0 means no timeout.
+// WatchContext returns a context that is canceled after the given timeout; 0 means no timeout.
 func WatchContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -125,7 +125,8 @@ func exampleOf(kind string) runtime.Object {
 }
 
 // source returns the ListerWatcher for the informer. The first list consists of the objects in the
-// printed table, so it needs no request.
+// printed table, so it needs no request. The ListerWatcher calls cancel with the error of a request
+// if it would be pointless to retry the request.
 func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) cache.ListerWatcher {
 	var shown atomic.Bool
 	options := func(raw metav1.ListOptions) *client.ListOptions {
@@ -166,7 +167,7 @@ type plainListWatch struct{ *cache.ListWatch }
 func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // changeLines prints a line for each object whose table row changes. The informer calls the methods
-// changed and deleted from a single goroutine.
+// changed and deleted from a single goroutine, so the fields need no lock.
 type changeLines struct {
 	*Follower
 	began  time.Time
@@ -194,7 +195,8 @@ func (l *changeLines) row(o client.Object, now time.Time) (string, error) {
 
 func (l *changeLines) changed(object client.Object) {
 	name := nameIn(object, l.Namespace)
-	// Format both versions as of the same time, so that the growing age does not count as a change.
+	// Format both versions of the object as of the same time, so that the growing age does not
+	// count as a change.
 	same, err := l.row(object, l.began)
 	if err == nil && l.shown[name] == same {
 		return
@@ -222,7 +224,8 @@ func (l *changeLines) end(err error) {
 	}
 }
 
-// nameIn returns the object's name, prefixed with its namespace if the table covers all namespaces.
+// nameIn returns the object's name. It adds the object's namespace as a prefix unless the table
+// covers only this namespace. namespace is "" if the table covers all namespaces.
 func nameIn(o client.Object, namespace string) string {
 	if o.GetNamespace() == "" || o.GetNamespace() == namespace {
 		return o.GetName()

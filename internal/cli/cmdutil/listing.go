@@ -65,8 +65,9 @@ func (l *Listing) ValidateFlags() error {
 	return l.Output.ValidateContexts()
 }
 
-// Print prints the table and, with -w, a line for each later change. In changes, the caller must
-// set the fields Namespace, List, Options and Table.
+// Print prints the table t and, with -w, a line for each later change. unobserved counts the listed
+// objects that no manager has observed, so that their status may be outdated. The caller must set
+// the fields Namespace, List, Options and Table of `changes`.
 func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, unobserved view.Unobserved, changes *Follower) error {
 	layout := t.Layout(l.Console.Screen, nil)
 	if len(t.Rows) == 0 {

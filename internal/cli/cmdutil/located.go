@@ -22,7 +22,8 @@ type Located[T any] struct {
 }
 
 // Locate returns the objects of all clusters, each with the context of its cluster, in the order of
-// answers.
+// answers. The function items returns the objects of a cluster. Clusters that could not be read are
+// skipped.
 func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
 	var all []Located[I]
 	for _, a := range answers {
@@ -99,8 +100,8 @@ func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	}
 }
 
-// AddOthers adds a table row for each cluster without objects. The text of the row is the parameter
-// nothing, or the reason why the cluster could not be read.
+// AddOthers adds a table row for each cluster without objects. The row contains the text `nothing`
+// or, if the cluster could not be read, the reason.
 func AddOthers[T, I any](t *term.Table, answers []Answer[T], rows []Located[I], nothing string) {
 	for _, a := range answers {
 		if a.Problem != "" {

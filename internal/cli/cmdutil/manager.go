@@ -34,8 +34,8 @@ func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error)
 	return view.ManagerOf(leases.Items, e.Now()), nil
 }
 
-// ManagerIfAllowed is like [Manager], but returns an unknown manager if the user is not allowed to
-// list leases.
+// ManagerIfAllowed is like [Manager], but returns the zero value (an unknown state) if the user is
+// not allowed to list leases.
 func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	m, err := Manager(ctx, e, c)
 	if apierrors.IsForbidden(err) {
@@ -60,8 +60,8 @@ func (e *Env) NoteController(m view.Manager, controller, then string) {
 	}
 }
 
-// NotRunning returns a message that the leader does not run the named controller, and how to enable
-// the controller.
+// NotRunning returns a message that the leader does not run the named controller. The message
+// explains how to enable the controller.
 func NotRunning(controller string) string {
 	return fmt.Sprintf("the controller %[1]s does not run (add it to --controllers of the manager, such as --controllers=*,%[1]s)", controller)
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// ReadManifests calls the function each for every object in the given files and directories, or in
-// stdin for the name "-". The parameter source of each is the name of the object's file. It parses
+// ReadManifests reads the objects in the given files and directories, or in stdin for the name "-".
+// It calls `each` once per object, with the name of the object's file as the source. It parses
 // manifests like kubectl apply, but sends no requests to the cluster.
 func ReadManifests(stdin io.Reader, files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
 	builder := resource.NewLocalBuilder().Unstructured().Flatten()

@@ -53,7 +53,7 @@ func (o *ObjectOutput) AddTo(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(objectFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Format returns the value of -o.
+// Format returns the value of -o, or "" for the default table.
 func (o *ObjectOutput) Format() string { return *o.flags.OutputFormat }
 
 // Wide reports whether the table has the additional columns of -o wide.

@@ -98,9 +98,8 @@ func ListPods(ctx context.Context, c client.Client, namespace string, options *m
 	return pods, list.ListMeta, nil
 }
 
-// listPods lists pods, and calls the function each once per pod. The argument decode decodes the
-// given fields of the pod. If the response is not the expected protobuf, the error is
-// [wire.ErrNotUnderstood].
+// listPods lists pods, and calls `each` once per pod. The function decode decodes the given fields
+// of the pod. If the response is not the expected protobuf, the error is [wire.ErrNotUnderstood].
 func (c *clusterClient) listPods(ctx context.Context, namespace string, options *metav1.ListOptions, fields PodFields, each func(decode func(*corev1.Pod) error) error) (about metav1.ListMeta, err error) {
 	http, err := rest.HTTPClientFor(c.config)
 	if err != nil {

@@ -36,9 +36,10 @@ func (s *Selection) Complete() (err error) {
 	return nil
 }
 
-// Validate returns an error unless objects are selected in a single way: by the given number of
-// names, by -l or by --all. The parameter named is the part of the error that explains how to name
-// objects.
+// Validate returns an error unless objects are selected in exactly one way: by name, by -l or by
+// --all. It also validates --dry-run. names is the number of names on the command line. The
+// parameter named is the first part of the error message, which explains how to select objects by
+// name.
 func (s *Selection) Validate(names int, named string) error {
 	ways := min(names, 1)
 	for _, given := range []bool{s.LabelSelector != "", s.All} {

@@ -24,7 +24,8 @@ var openers = map[string][]string{
 
 // openBrowser opens the link in a browser. Other users of the machine can read process arguments,
 // so the link must not be an argument. Instead, the browser opens a temporary HTML file that
-// redirects to the link and that only the current user can read.
+// redirects to the link and that only the current user can read. openBrowser deletes the file once
+// `used` signals that the link was opened, or after openWithin.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}, note func(string)) {
 	opener := openers[runtime.GOOS]
 	if len(opener) == 0 || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
@@ -50,7 +51,8 @@ func openBrowser(ctx context.Context, link string, used <-chan struct{}, note fu
 	}
 }
 
-// writeRedirect writes an HTML file that redirects to the link.
+// writeRedirect writes an HTML file that redirects to the link. It creates the file in the
+// directory dir, and returns the file's path.
 func writeRedirect(dir, link string) (string, error) {
 	file := filepath.Join(dir, "dashboard.html")
 	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=%s\"><title>kubectl tide dashboard</title>\n", html.EscapeString(link))

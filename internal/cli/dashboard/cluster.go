@@ -39,7 +39,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// askWithin is the time limit for a page's lookup in the API server.
+// askWithin is the time limit for the requests to the API server that serving a page requires.
 const askWithin = 3 * time.Second
 
 // cluster is a cluster that the dashboard shows, with the connection to its API server.
@@ -50,7 +50,7 @@ type cluster struct {
 	config *rest.Config
 	// keeper drops the fields of watched objects that no page uses.
 	keeper keeper
-	// timeout is the value of --request-timeout, or 0.
+	// timeout is the value of --request-timeout. It is 0 if the flag is not set.
 	timeout time.Duration
 }
 
@@ -228,7 +228,8 @@ func (c *cluster) unread(resource string, object runtime.Object, namespace strin
 	return problem
 }
 
-// drain returns the pods that block draining a node, as `kubectl tide pools blockers` prints them.
+// drain returns the pods that block draining the given node, as `kubectl tide pools blockers`
+// prints them. others lists all nodes of the cluster, which show where volumes are usable.
 func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1.Node, now time.Time) (d dashboard.Drain) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -251,7 +252,7 @@ func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1
 }
 
 // podLike returns the pod that `kubectl tide pools fit --like` evaluates. It sends a dry-run create
-// request.
+// request. It also explains which defaults the API server did not set on the pod; "" if it set all.
 func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.Pod, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -269,8 +270,8 @@ func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.
 	return pod, lacks, nil
 }
 
-// manager returns the state of the manager. The state is unknown if the leases cannot be read in
-// time.
+// manager returns the state of the manager. The state is unknown if the leases cannot be read
+// within askWithin.
 func (c *cluster) manager(ctx context.Context) view.Manager {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -141,8 +141,8 @@ func (o *options) Run(ctx context.Context) error {
 	return err
 }
 
-// connect connects to the cluster, or to each cluster of --contexts. For a single cluster, it
-// returns connection errors.
+// connect connects to the cluster, or to each cluster of --contexts. Without --contexts, it returns
+// an error if the connection fails. With --contexts, it continues with the other clusters.
 func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	if o.contexts.Given() {
 		return o.connectAll(ctx)

@@ -12,10 +12,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
 )
 
-// writeHeader writes the HTTP header with which programs authenticate to a new file, and returns
-// the token in the header. If file is "", it writes nothing and returns no token. It fails if the
-// file exists, because other users may be able to read an existing file. The function remove
-// deletes the file.
+// writeHeader creates a file with the HTTP header that authenticates programs, and returns the
+// token in the header. If file is "", it creates no file and returns no token. It fails if the file
+// exists, because other users may be able to read an existing file. The function remove deletes the
+// file.
 func writeHeader(file string) (token string, remove func(), err error) {
 	if file == "" {
 		return "", func() {}, nil

@@ -109,8 +109,8 @@ func isPlain(v corev1.Volume) bool {
 	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
 }
 
-// keepStatuses drops unused fields of container statuses, and resources that equal those in the
-// container's spec.
+// keepStatuses drops unused fields of container statuses. It also drops the resources in a status
+// if they equal the resources in the container's spec.
 func keepStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container) {
 	for i := range statuses {
 		s := &statuses[i]

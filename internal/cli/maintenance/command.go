@@ -1,7 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maintenance implements kubectl tide maintenance.
+// Package maintenance implements kubectl tide maintenance, the commands for NodeMaintenances. The
+// manager carries out a NodeMaintenance in rounds. In each round, every selected node is maintained
+// once.
 //
 //	command.go                      the command and its subcommands
 //	list.go                         the list of NodeMaintenances, also of several clusters, and

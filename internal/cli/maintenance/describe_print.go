@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostAlike is the maximum number of nodes that the table lists for each phase that needs no
-// attention. The flag --all lists all nodes.
+// mostAlike is the maximum number of nodes that the table lists for each phase of a node's
+// maintenance that needs no attention from the user. The flag --all lists all nodes.
 const mostAlike = 10
 
 // print prints the description of a NodeMaintenance.

@@ -43,7 +43,7 @@ It needs the right to patch nodes.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: e.Kubeconfig.CompleteNames(func() client.ObjectList { return &corev1.NodeList{} }),
+		ValidArgsFunction: e.Kubeconfig.CompleteDrainedNodes(),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.dryRun.AddTo(cmd)

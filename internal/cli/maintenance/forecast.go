@@ -26,8 +26,8 @@ type forecastOptions struct {
 	names []string
 }
 
-// forecastOutput is the forecast of a maintenance round, with the values from which it was
-// computed.
+// forecastOutput is the forecast of a maintenance round (the maintenance of every selected node,
+// once), with the values from which it was computed.
 type forecastOutput struct {
 	Name string `json:"name"`
 	// Begun is true if the forecast is about the round in progress, and false if it is about the
@@ -36,7 +36,7 @@ type forecastOutput struct {
 	Begun bool       `json:"begun"`
 	Over  bool       `json:"over,omitempty"`
 	From  *time.Time `json:"from,omitempty"`
-	// Held is the reason why no drain of a node begins now, or nil if drains may begin.
+	// Held is the reason why no drain of a node may begin now. It is nil if drains may begin.
 	Held *view.Status `json:"held,omitempty"`
 	// PerNodeSeconds is the duration of the maintenance of a node, or 0 if it is unknown. It is the
 	// value of the flag --per-node or, by default, the median over the nodes whose maintenance is

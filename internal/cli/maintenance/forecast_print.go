@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// assumes maps each reason for which no drain begins until a user acts to the assumption that the
-// forecast then makes, as a phrase to print.
+// assumes maps each reason that prevents all drains until a user acts to a phrase. The phrase
+// states the assumption on which the forecast is then based.
 var assumes = map[string]string{
 	tidekeeperv1.ReasonSuspended: "if it was resumed now", tidekeeperv1.ReasonFailureLimit: "if it went on now", tidekeeperv1.ReasonDeleting: "if it was not being deleted",
 }
@@ -62,7 +62,8 @@ func (o *forecastOptions) print(forecasts []forecastOutput) error {
 	return nil
 }
 
-// when formats a current or future time.
+// when formats a time at which something begins or ends. If the time is not in the future, the
+// result is "now".
 func (o *forecastOptions) when(t time.Time) string {
 	if !t.After(o.Now()) {
 		return "now"

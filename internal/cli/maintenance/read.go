@@ -19,19 +19,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// world holds the objects that maintenance rounds depend on, except the NodeMaintenances.
+// world holds the objects that maintenance rounds depend on, except the NodeMaintenances. In a
+// round, every node that a NodeMaintenance selects is maintained once.
 type world struct {
 	nodes   []*corev1.Node
 	pools   []*tidekeeperv1.NodePool
 	freezes []period.Period
-	// room evaluates whether other nodes have room for the pods of a node. It is nil until readPods
-	// is called, and if the user is not allowed to list pods.
+	// room evaluates whether other nodes have room for the pods of a node. It is nil before
+	// readPods is called. It stays nil if the user is not allowed to list pods.
 	room *view.Room
 }
 
-// readWorld reads the objects that rounds of the given NodeMaintenances depend on. If the user is
-// not allowed to list Freezes, it prints a note that Freezes are not counted. It does not read
-// pods.
+// readWorld reads the objects that the maintenance rounds of the given NodeMaintenances depend on,
+// except pods. If the user is not allowed to list Freezes, it prints a note that Freezes are not
+// taken into account.
 func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, items []tidekeeperv1.NodeMaintenance) (*world, error) {
 	w := &world{}
 	list := &corev1.NodeList{}
@@ -82,7 +83,7 @@ func (w *world) readPods(ctx context.Context, e *cmdutil.Env, c client.Client) e
 	return nil
 }
 
-// facts returns the objects that a NodeMaintenance's round depends on.
+// facts returns the objects that the maintenance rounds of the NodeMaintenance m depend on.
 func (w *world) facts(m *tidekeeperv1.NodeMaintenance, now time.Time) view.MaintenanceFacts {
 	f := view.MaintenanceFacts{Maintenance: m, Nodes: w.nodes, Pools: w.pools, Freezes: w.freezes}
 	if w.room != nil {

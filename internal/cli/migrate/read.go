@@ -43,8 +43,8 @@ func (o *options) readFiles() ([]migrate.Object, error) {
 	return objects, nil
 }
 
-// partialError is the error for an incomplete migration, because the user is not allowed to read
-// some of the objects.
+// partialError is the error of a command that converted only some of the objects, because the user
+// is not allowed to read the others.
 type partialError struct{ reasons error }
 
 func (p *partialError) Error() string {
@@ -53,7 +53,8 @@ func (p *partialError) Error() string {
 func (p *partialError) Unwrap() error { return p.reasons }
 
 // readCluster reads the objects to convert from the cluster. If the user is not allowed to read
-// some of the kinds, it returns the other objects and a partialError.
+// some of the kinds, it returns the other objects and a partialError. complete is false if the user
+// is not allowed to read Deployments.
 func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -62,7 +63,8 @@ func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, co
 	var refused error
 	complete = true
 	for _, kind := range []schema.GroupVersionKind{migrate.NodePoolKind, migrate.EruKind, migrate.DeploymentKind} {
-		// Read only the metadata of Deployments.
+		// Read only the metadata of Deployments, because the conversion does not use their spec or
+		// status.
 		items, err := list(ctx, c, kind, *o.Kubeconfig.Flags.Namespace, kind == migrate.DeploymentKind)
 		switch {
 		case err == nil:

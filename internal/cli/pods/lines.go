@@ -88,8 +88,8 @@ func (p *podLines) table(t podwatch.Transition) *term.Table {
 }
 
 // clockText formats the time of a transition. It includes the date if the plugin received the
-// transition on another day. If the time is unknown, it formats the time of receipt with the mark
-// ~.
+// transition on another day. If the time is unknown, it formats the time of receipt instead, with
+// the prefix ~.
 func clockText(t podwatch.Transition, in *time.Location) string {
 	seen := t.Seen.In(in)
 	if t.Time.IsZero() {

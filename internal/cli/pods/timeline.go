@@ -213,7 +213,9 @@ func waterfall(s view.Startup, longest int64, now time.Time, local *time.Locatio
 	return t
 }
 
-// stageBar returns the bar of a start-up stage. Its position shows when the stage started.
+// stageBar returns the bar of a start-up stage. The position of the bar shows when the stage
+// started, and the length shows its duration. A start-up of `longest` seconds would fill the full
+// width.
 func stageBar(stage view.StartupStage, created time.Time, longest int64) *term.Bar {
 	bar := &term.Bar{Point: true}
 	if longest > 0 {

@@ -151,8 +151,8 @@ func podsByNode(ctx context.Context, c client.Client, members []corev1.Node) (ma
 	return byNode, nil
 }
 
-// printDetail prints the details of a pool. If all is not set, it prints only the fullest nodes of
-// a large pool.
+// printDetail prints the details of a pool. If all is not set and the pool is large, it prints only
+// the nodes with the highest requested percentages.
 func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s term.Screen) error {
 	fact := func(name, text string) { fmt.Fprintf(out, "%-13s%s\n", name, text) }
 	fact("Name:", d.Name)
@@ -205,8 +205,8 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	return eventsTable(d.Events, now).WriteTo(out, s)
 }
 
-// printLevels prints the requested percentage of each resource of a pool, with a bar and the
-// amounts.
+// printLevels prints, for each resource of a pool, the percentage of the capacity that pods
+// request, with a bar and the amounts.
 func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	if len(levels) == 0 {
 		return nil

@@ -44,8 +44,9 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod,
 // to create the pod in a dry run.
 const notAdmitted = "admission by the API server"
 
-// PodLike returns a pod like those of the workload that `like` names as TYPE/NAME, or a copy of the
-// named pod. lacks explains which defaults the API server did not set on the pod; "" if it set all.
+// PodLike returns a pod like the pods of the workload that `like` names as TYPE/NAME, or a copy of
+// the pod that `like` names. lacks explains which defaults the API server did not set on the pod;
+// "" if it set all.
 func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod *corev1.Pod, lacks string, err error) {
 	object, err := readLike(ctx, c, namespace, like)
 	if err != nil {
@@ -54,8 +55,9 @@ func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod 
 	return copyOf(ctx, c, object, namespace)
 }
 
-// copyOf returns a pod like those that a workload creates, or a copy of a pod. If the object has no
-// namespace, the pod is created in the given namespace.
+// copyOf returns a pod like the pods that a workload creates, or a copy of a pod. If the object has
+// no namespace, the given namespace is used. lacks explains which defaults the API server did not
+// set on the pod; "" if it set all.
 func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string) (pod *corev1.Pod, lacks string, err error) {
 	if pod, err = podOf(object); err != nil {
 		return nil, "", err

@@ -250,8 +250,8 @@ func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	return term.Cell{Text: view.LargestFitText(fits[0]), Short: resources.Text(fits[0].Resources)}
 }
 
-// levelCell formats the requested percentage of a resource, with a bar if the screen is wide
-// enough. It is "-" if the percentage is unknown.
+// levelCell formats the percentage of a resource that pods request, with a bar if the screen is
+// wide enough. It is "-" if the percentage is unknown.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
 	l, known := view.LevelOf(levels, name)
 	if !known {
@@ -268,7 +268,8 @@ func amountOf(levels []view.Level, name corev1.ResourceName) string {
 	return l.Amount()
 }
 
-// otherLevels lists the requested percentages of the resources that have no column in the table.
+// otherLevels lists the percentages that pods request of the resources without a column in the
+// table. It returns "-" if there are no such resources.
 func otherLevels(levels []view.Level) string {
 	var texts []string
 	for _, l := range levels {

@@ -15,14 +15,15 @@ import (
 )
 
 // A pool with more than manyMembers nodes is shown as a histogram, with a table of the fewMembers
-// fullest nodes.
+// fullest nodes. The fullest nodes have the highest requested percentage of any resource.
 const (
 	manyMembers = 40
 	fewMembers  = 10
 )
 
-// roomLines describes the pool's free, lost and requested capacity. Each line consists of a label,
-// which may be "", and a text.
+// roomLines describes the pool's free resources, the resources that new pods cannot use, the
+// largest pods that fit, and the largest consumers. Each line consists of a label, which may be "",
+// and a text.
 func roomLines(d view.PoolDetail) (lines [][2]string) {
 	r := d.Room
 	if r == nil || r.Nodes == 0 {
@@ -46,7 +47,8 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 	return lines
 }
 
-// sharesText lists the names of shares with their percentages, rounded so that they add up to 100.
+// sharesText lists namespaces or workloads with their percentages of the requested CPU, rounded so
+// that they add up to 100.
 func sharesText(shares []capacity.Share) string {
 	texts := make([]string, len(shares))
 	for i, s := range view.WholePercents(shares) {
@@ -56,7 +58,8 @@ func sharesText(shares []capacity.Share) string {
 }
 
 // printMembers prints a table of all nodes of a pool. If there are more than manyMembers nodes and
-// all is not set, it prints a histogram and the fullest nodes instead.
+// all is not set, it prints a histogram, and a table of the nodes with the highest requested
+// percentages.
 func printMembers(out io.Writer, members []view.Member, all bool, now time.Time, s term.Screen) error {
 	if all || len(members) <= manyMembers {
 		return membersTable(members, now).WriteTo(out, s)
@@ -68,8 +71,8 @@ func printMembers(out io.Writer, members []view.Member, all bool, now time.Time,
 	return membersTable(members[:fewMembers], now).WriteTo(out, s)
 }
 
-// histogram returns a table of the number of nodes by the requested percentage of their fullest
-// resource. It omits empty ranges.
+// histogram returns a table with the number of nodes in each range of requested percentages. The
+// percentage of a node is the highest percentage of any of its resources. Empty ranges are omitted.
 func histogram(members []view.Member) *term.Table {
 	classes := view.Histogram(members)
 	most := 0

@@ -159,9 +159,9 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	return plan, err
 }
 
-// budgetBlockers returns the PodDisruptionBudgets that currently block evictions of the plan. It
-// ignores evictions by taints that disregard PodDisruptionBudgets, and does not list
-// PodDisruptionBudgets if the plan has no other evictions.
+// budgetBlockers returns the PodDisruptionBudgets that currently block an eviction that the plan
+// would cause. It ignores evictions that disregard PodDisruptionBudgets. If there are no other
+// evictions, it does not list PodDisruptionBudgets.
 func budgetBlockers(ctx context.Context, c client.Client, planned []preview.Pod, list []corev1.Pod, now time.Time) ([]drain.Blocker, error) {
 	evicted := sets.New[client.ObjectKey]()
 	for _, p := range planned {
@@ -312,7 +312,8 @@ func differs(a, b *tidekeeperv1.NodePool) bool {
 }
 
 // planPools returns the planned changes of the NodePools and of their RuntimeClasses. It reads
-// RuntimeClasses only if a pool has a handler, because other pools have no RuntimeClass.
+// RuntimeClasses only if a pool names a container runtime handler, because other pools have no
+// RuntimeClass.
 func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poolChanges) ([]view.PoolPlan, error) {
 	var plans []view.PoolPlan
 	anyHandler := false

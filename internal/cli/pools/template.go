@@ -88,8 +88,8 @@ func (o *templateOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// samples reads the sample objects for the template: the nodes named in the arguments, or the
-// objects in the files of -f.
+// samples reads the sample objects from which the template is derived: the nodes named in the
+// arguments, or the objects in the files of -f.
 func (o *templateOptions) samples(ctx context.Context) (samples []*unstructured.Unstructured, err error) {
 	if len(o.nodes) == 0 {
 		err := cmdutil.ReadManifests(o.In, o.files.ToOptions(), func(object *unstructured.Unstructured, _ string) { samples = append(samples, object) })

@@ -26,8 +26,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// metricsTimeout is the time limit for reading metrics. It is short, because the metrics API is
-// served by another server, and the rest of the output is useful without metrics.
+// metricsTimeout is the time limit for reading metrics. It is short, because a separate server
+// provides the metrics API and may not respond. The rest of the output is useful without metrics.
 const metricsTimeout = 3 * time.Second
 
 // problemLimit is the maximum length, in bytes, of the error message of the metrics API in the
@@ -78,8 +78,8 @@ func problemOf(err error, timeout time.Duration) string {
 	}
 }
 
-// anAmount matches an amount of a resource in the metrics of a node. Other amounts are ignored,
-// because an amount with a huge exponent would take too long to parse.
+// anAmount matches the amounts of resources that are read from the metrics of a node. All other
+// strings are ignored: an amount with a huge exponent would take too long to parse.
 var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
 // metricsOf converts the metrics of a node from an unstructured NodeMetrics object. It ignores

@@ -24,8 +24,8 @@ type asker struct {
 	*cmdutil.Env
 	client  client.Client
 	options []client.PatchOption
-	// gates evaluates why a restart waits. It is nil if the objects that determine whether a
-	// restart starts could not be read.
+	// gates evaluates the gates (start conditions) of a restart, to explain why the restart waits.
+	// It is nil if the objects that the gates depend on could not be read.
 	gates *gateReader
 	// asked lists the ScheduledRestarts for which a restart was requested, in their state before
 	// the request. last is the latest of them, in its state after the request.
@@ -55,9 +55,9 @@ func newAsker(ctx context.Context, e *cmdutil.Env, c client.Client, namespace st
 	return a
 }
 
-// request requests a restart of r's workload. It evaluates the gates before the patch, because the
-// manager may start the restart right afterwards, and the gates would then report that restart as
-// an obstacle.
+// request requests a restart of r's workload. It evaluates the gates (start conditions) before it
+// sends the patch. After the patch, the manager may start the restart immediately, and the gates
+// would report that restart as an obstacle.
 func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (done requested, err error) {
 	before := r.DeepCopy()
 	var gates view.Gates
@@ -86,9 +86,9 @@ func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return done, nil
 }
 
-// queue returns a phrase about a restart in progress, which the requested restart will follow. It
-// returns "" if no restart is in progress. If the restart in progress evicts pods, it may leave no
-// pods that are older than the request.
+// queue returns a phrase about the restart in progress, which the requested restart will follow. It
+// returns "" if no restart is in progress. A restart that evicts pods may leave no pods that are
+// older than the request. The requested restart then does not take place.
 func queue(r *tidekeeperv1.ScheduledRestart) string {
 	active := r.Status.Active
 	switch {
@@ -104,7 +104,7 @@ func queue(r *tidekeeperv1.ScheduledRestart) string {
 }
 
 // noManager describes the evidence that no manager is running to carry out the requested restarts.
-// It returns "" if there is no evidence.
+// It returns "" if there is no evidence. In a dry run, it does not wait for a manager to react.
 func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	m, err := cmdutil.ManagerIfAllowed(ctx, a.Env, a.client)
 	if err != nil || m.Leader != "" || a.last == nil {

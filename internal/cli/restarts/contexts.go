@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// clusterRestarts holds a cluster's ScheduledRestarts, and the list options for this cluster. Each
-// cluster has its own options, because the options include the namespace of the cluster's context
-// and state that was read from the cluster.
+// clusterRestarts holds a cluster's ScheduledRestarts, and the list options for this cluster. The
+// options differ between clusters: they include the default namespace of the kubeconfig context,
+// and the Freezes and workloads that were read from the cluster.
 type clusterRestarts struct {
 	list    *tidekeeperv1.ScheduledRestartList
 	options *listOptions

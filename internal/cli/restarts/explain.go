@@ -112,7 +112,7 @@ func (o *explainOptions) Run(ctx context.Context) error {
 
 // parseTime parses a date or a time. If the string contains no UTC offset, it is in the time zone
 // `in`. If a clock change repeats the local time, parseTime returns the earlier instant, as
-// schedules do for ticks.
+// schedules with a fixed time do.
 func parseTime(text string, in *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil

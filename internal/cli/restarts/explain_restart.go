@@ -16,7 +16,7 @@ import (
 )
 
 // explainRestart explains the schedule of a ScheduledRestart in words, and prints the expected
-// outcome of each of the next o.count ticks.
+// outcome of each of the next o.count ticks (scheduled times).
 func (o *explainOptions) explainRestart(ctx context.Context) error {
 	found := historyOptions{Env: o.Env, ref: *o.ref}
 	r, err := found.read(ctx)
@@ -34,8 +34,8 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	explained := view.Explain(ticks, o.Now(), o.count)
 	next := nextOptions{Env: o.Env, namespace: r.Namespace, ahead: cmdutil.Duration{Duration: longestCalendar}}
 	if n := len(explained.Ticks); n > 0 {
-		// No tick waits beyond its deadline, so a forecast until the deadline of the last tick
-		// includes the outcomes of all ticks.
+		// No restart starts after the deadline of its tick (scheduled time). A forecast until the
+		// deadline of the last tick therefore includes the outcomes of all ticks.
 		last := explained.Ticks[n-1].Time.Add(view.OffsetOf(r) + time.Duration(r.Spec.StartingDeadlineSeconds)*time.Second + time.Minute)
 		next.ahead.Duration = min(longestCalendar, last.Sub(o.Now()))
 	}
@@ -64,12 +64,12 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	return nil
 }
 
-// fates looks up the expected outcomes of a ScheduledRestart's ticks in a calendar of future
-// starts.
+// fates looks up the expected outcomes of a ScheduledRestart's ticks (scheduled times) in a
+// calendar of future starts.
 type fates struct {
 	of *tidekeeperv1.ScheduledRestart
-	// outside is set if the ScheduledRestart has windows. The calendar then omits ticks outside of
-	// the windows.
+	// outside is set if the ScheduledRestart has windows (the periods in which restarts may start).
+	// The calendar then omits ticks outside of the windows.
 	outside bool
 	// until is the end of the period that the calendar covers.
 	until    time.Time

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// longestForecast is the maximum period that the command can simulate, to limit its CPU time.
+// longestForecast is the maximum period that the command forecast can simulate, to limit its CPU
+// time.
 const longestForecast = 7 * 24 * time.Hour
 
 // forecastOptions holds the flags of restarts forecast.

@@ -70,7 +70,8 @@ func hangingText(all []forecast.Hanging) string {
 	return fmt.Sprintf("%s without progress, assumed to stay so: %s", term.Plural(len(all), "rollout"), strings.Join(named, ", "))
 }
 
-// forecastTable returns a table with a row for each minute in which restarts start.
+// forecastTable returns a table with a row for each minute in which restarts start. The parameter
+// namespaces adds the namespaces to the names of the ScheduledRestarts.
 func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, s term.Screen) *term.Table {
 	greatest := 0
 	for _, m := range f.Minutes {
@@ -111,7 +112,8 @@ func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 }
 
 // unservedTable returns a table of the ticks (scheduled times) that do not lead to a successful
-// restart, grouped by ScheduledRestart and reason.
+// restart, grouped by ScheduledRestart and reason. The parameter namespaces adds the namespaces to
+// the names of the ScheduledRestarts.
 func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "LAST", Drop: 1}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},

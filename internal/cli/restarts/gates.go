@@ -124,12 +124,13 @@ func gatesTable(gates []decision.Gate) *term.Table {
 	return t
 }
 
-// narrowScreen is the screen width below which the message of each gate is wrapped into lines below
-// the gate's row. Messages must not be cut, because they contain the time at which the gate opens.
+// narrowScreen is the screen width below which each message in the table of gates (start
+// conditions) is wrapped into lines below its row. Messages must not be cut, because they contain
+// the time at which the gate opens.
 const narrowScreen = 80
 
-// wrapMessages returns a copy of the table of gates, in which each message (the last column) is
-// wrapped into lines below the gate's row.
+// wrapMessages returns a copy of the table of gates (start conditions), in which each message (the
+// last column) is wrapped into lines below its row.
 func wrapMessages(t *term.Table, width int) *term.Table {
 	const indent = "  "
 	last := len(t.Columns) - 1

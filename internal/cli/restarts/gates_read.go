@@ -38,8 +38,9 @@ type gateReader struct {
 	where string
 }
 
-// newGateReader reads the state that the gates of all restarts in a namespace share. The function
-// settings returns the settings of the restart budget.
+// newGateReader reads the objects that determine the gates (start conditions) of all restarts in a
+// namespace. The function settings returns the settings of the restart budget for a given state of
+// the manager.
 func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, settings func(view.Manager) view.Settings) (g *gateReader, err error) {
 	g = &gateReader{Env: e, client: c, namespace: namespace}
 	if g.manager, err = cmdutil.ManagerIfAllowed(ctx, e, c); err != nil {

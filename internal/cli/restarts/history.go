@@ -115,8 +115,8 @@ func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledResta
 	return &found[0], nil
 }
 
-// historyTable returns a table with a row for each past tick (scheduled time), and for the restart
-// in progress.
+// historyTable returns a table with a row for each past tick (scheduled time of a restart), and a
+// row for the restart in progress, if any.
 func historyTable(entries []view.HistoryEntry, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK"}, {Header: "TRIGGER", Drop: 3}, {Header: "OUTCOME", Name: true}, {Header: "WAITED", Drop: 2}, {Header: "TOOK"}, {Header: "PODS", Drop: 4},

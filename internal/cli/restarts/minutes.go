@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// minuteTable is a table with a row for each minute in which restarts start. On a terminal, a bar
-// shows the number of starts.
+// minuteTable is a table with a row for each minute in which restarts start. On a terminal, each
+// row has a bar, whose length shows the number of starts.
 type minuteTable struct {
 	term.Table
 	greatest int

@@ -18,7 +18,8 @@ import (
 )
 
 // longestCalendar is the maximum period of a calendar of future starts. It limits the number of
-// computed ticks: a schedule that ticks every minute has half a million ticks per year.
+// computed ticks (scheduled times): a schedule that ticks every minute has half a million ticks per
+// year.
 const longestCalendar = 31 * 24 * time.Hour
 
 // nextOptions holds the flags of restarts next.
@@ -134,8 +135,8 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 	return read, view.CalendarOf(&f, offsets, underWay), err
 }
 
-// note prints to stderr which ScheduledRestarts and how many starts the calendar does not show, and
-// which restarts are in progress.
+// note prints notes to stderr about the ScheduledRestarts that the calendar omits, the number of
+// starts that it does not list by name, and the restarts in progress.
 func (o *nextOptions) note(calendar *view.Calendar) {
 	for _, problem := range calendar.Problems {
 		o.Console.Note("left out: " + problem)
@@ -152,7 +153,8 @@ func (o *nextOptions) nothingStarts() {
 	fmt.Fprintf(o.Console.ErrOut, "No restart will start within %s.\n", o.ahead.String())
 }
 
-// calendarTable returns a table with a row for each minute of the calendar.
+// calendarTable returns a table with a row for each minute of the calendar. The parameter
+// namespaces adds the namespaces to the names of the ScheduledRestarts.
 func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.Location, s term.Screen) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, local, s, term.Column{Header: "RESTARTS", Text: 8})
 	for _, m := range c.Minutes {

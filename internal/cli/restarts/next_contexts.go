@@ -66,8 +66,9 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 }
 
 // contextsTable returns the joint calendar of several clusters as a table. It has a row for each
-// minute and each cluster with starts in this minute. For each cluster that could not be read, it
-// has a row with the error.
+// minute and each cluster with starts in this minute, and a row with the error for each cluster
+// that could not be read. The parameter namespaces adds the namespaces to the names of the
+// ScheduledRestarts.
 func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems []cmdutil.Problem, now time.Time) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, o.Local, o.Console.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
 	ofMinute := len(t.Columns) - 3 // The last three columns differ between clusters.

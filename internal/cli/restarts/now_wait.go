@@ -55,8 +55,8 @@ func (a *awaited) inProgress() bool {
 	return active != nil && active.Trigger == tidekeeperv1.TriggerRequest && active.ScheduledTime.Time.Equal(a.tick)
 }
 
-// unnoticed is the reason why a restart is not done if the ScheduledRestart's status does not
-// reflect the request.
+// unnoticed is the reason to print while the status of the ScheduledRestart does not reflect the
+// restart request.
 const unnoticed = "no manager has noticed the request"
 
 // reason describes why the requested restart is not done yet. The restart is in progress or waits,

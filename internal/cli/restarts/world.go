@@ -38,11 +38,11 @@ type world struct {
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
-	// alone is set if only the workloads in the field namespace are needed. The list of restarts
-	// sets it, because it does not show the restart budget, which all namespaces share.
+	// alone is set if the workloads of other namespaces are not needed. The list of restarts sets
+	// it, because the list does not show the restart budget, which all namespaces share.
 	alone bool
-	// partial is set if the field restarts lacks other namespaces, because the user is not allowed
-	// to list them.
+	// partial is set if the field restarts lacks the ScheduledRestarts in other namespaces, because
+	// the user is not allowed to list them.
 	partial bool
 	// manager is the state of Tidekeeper's manager. unobserved counts the ScheduledRestarts with a
 	// change, a restart request or a due tick (scheduled time) that no manager has observed.
@@ -146,6 +146,7 @@ func (r *world) readPods(ctx context.Context) error {
 
 // inNamespaces calls read for all namespaces (""). If the user is not allowed to list all
 // namespaces and `one` is not "", it then calls read for the namespace `one`, and returns `one`.
+// Otherwise, it returns "".
 func inNamespaces(one string, read func(namespace string) error) (namespace string, err error) {
 	err = read("")
 	if apierrors.IsForbidden(err) && one != "" {

@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decision decides about an Eviction of the API group lifecycle.k8s.io whose active
-// responder is the manager: whether its pod is moved by a restart of its Deployment, what the
-// restart waits for, and when the next responder takes over. The package has no client, clock or
-// logger.
+// Package decision decides how the manager responds to an Eviction of the API group
+// lifecycle.k8s.io: whether the pod is moved by a restart of its Deployment. It also decides what
+// the restart waits for, and when the next responder takes over. The package has no client, clock
+// or logger.
 package decision
 
 import (
@@ -29,7 +29,7 @@ const (
 	// equals the default of the field startingDeadlineSeconds, which limits all other delays of a
 	// restart.
 	rollingFor = 15 * time.Minute
-	// rollingLook is the interval at which a rollout by another client is checked.
+	// rollingLook is the interval at which the state of a rollout by another client is read.
 	rollingLook = 10 * time.Second
 )
 
@@ -37,20 +37,20 @@ const (
 type Input struct {
 	Now      time.Time
 	Eviction *lifecyclev1alpha1.Eviction
-	// Pod is the pod to evict, or nil if it is gone. If Restart has ended, Pod was read from the
-	// API server after that.
+	// Pod is the pod to evict; nil if it is gone. If Restart has ended, Pod was read from the API
+	// server after the end of the restart.
 	Pod *corev1.Pod
-	// Deployment is the pod's Deployment, or nil if there is none.
+	// Deployment is the Deployment to which the pod belongs; nil if there is none.
 	Deployment *appsv1.Deployment
 	// Budgets lists the PodDisruptionBudgets of the namespace.
 	Budgets []policyv1.PodDisruptionBudget
-	// Leaving is the number of ready pods of the Deployment, besides Pod, whose evictions are in
-	// progress.
+	// Leaving is the number of other ready pods of the Deployment that are being evicted.
 	Leaving int32
 	// Restart is the restart of the Deployment that was requested since the responder's start time,
 	// or an earlier restart in progress that also replaces Pod. It is nil if there is neither.
 	Restart *rescue.Restart
-	// Restarts is true if the manager runs the controller that restarts workloads.
+	// Restarts is true if the manager runs the controller "scheduled-restart", which restarts
+	// workloads.
 	Restarts bool
 }
 
@@ -59,7 +59,7 @@ type Outcome string
 
 // Outcomes of the manager's part of an Eviction.
 const (
-	// Gone means that the pod is gone: usually, a restart has moved it.
+	// Gone means that the pod to evict no longer exists, usually because a restart has replaced it.
 	Gone Outcome = "Gone"
 	// Declined means that the next responder evicts the pod, because the manager does not restart
 	// the pod's Deployment.
@@ -88,8 +88,8 @@ type Step struct {
 }
 
 // Entry returns the manager's entry in status.responders of an Eviction of a pod. It returns nil
-// unless the manager is the active responder and has not completed its part. API servers reject
-// changes of all other entries.
+// unless the manager is the active responder and has not completed its part of the Eviction. API
+// servers reject changes of any other entry.
 func Entry(e *lifecyclev1alpha1.Eviction) *lifecyclev1alpha1.ResponderStatus {
 	active := slices.ContainsFunc(e.Status.TargetResponders, func(r lifecyclev1alpha1.TargetResponder) bool {
 		return r.Name == tidekeeperv1.EvictionResponder && r.State == lifecyclev1alpha1.ResponderStateActive
@@ -133,13 +133,14 @@ func Decide(in Input) Step {
 	}
 }
 
-// decider decides about an Eviction of which the manager is the active responder.
+// decider determines the next step for an Eviction whose active responder is the manager.
 type decider struct {
 	Input
 	entry *lifecyclev1alpha1.ResponderStatus
 }
 
-// waiting describes a restart that has not ended, as the message in the responder's status.
+// waiting returns the message for the responder's status while a restart is requested or in
+// progress.
 func (d *decider) waiting() string {
 	text := fmt.Sprintf("a restart of Deployment %s moves the pod", d.Deployment.Name)
 	if d.Restart != nil && d.Restart.Message != "" {
@@ -148,8 +149,8 @@ func (d *decider) waiting() string {
 	return text
 }
 
-// ended returns the step after a restart that has ended without removing the pod. If a rollout by
-// another client is in progress, it waits for that rollout, which may remove the pod.
+// ended returns the step after a restart that has ended without removing the pod. The step waits
+// for a rollout by another client, if any, because the rollout may remove the pod.
 func (d *decider) ended() Step {
 	if rescue.IsRolling(d.Deployment) {
 		return d.rolling()
@@ -184,9 +185,9 @@ func (d *decider) begin() Step {
 	return step
 }
 
-// rolling returns the step during a rollout by another client. It waits for the end of the rollout,
-// but completes with the outcome Failed when rollingFor has passed since the responder's start
-// time.
+// rolling returns the step during a rollout by another client. The step waits for the end of the
+// rollout. When rollingFor has passed since the responder's start time, the step is the outcome
+// Failed instead.
 func (d *decider) rolling() Step {
 	if d.Now.Sub(d.entry.StartTime.Time) >= rollingFor {
 		return d.complete(Failed, fmt.Sprintf("Deployment %s has been rolling out for too long to be restarted", d.Deployment.Name))

@@ -22,8 +22,8 @@ const (
 	longestMessage = 1000
 )
 
-// wait returns a step that reports what the eviction waits for. A changed message is written at
-// once, and a heartbeat at least at each interval `heartbeat`.
+// wait returns a step that reports what the eviction waits for. The status is written if the
+// message has changed, or if the last heartbeat is at least the interval `heartbeat` ago.
 func (d *decider) wait(message string) Step {
 	status, message := d.entry.DeepCopy(), text.Shorten(message, longestMessage)
 	due := d.sinceHeartbeat() >= heartbeat
@@ -39,8 +39,8 @@ func (d *decider) wait(message string) Step {
 	return step
 }
 
-// complete returns a step that completes the responder's part, so that the next responder takes
-// over unless the pod is gone.
+// complete returns a step that completes the manager's part of the Eviction. The next responder
+// then takes over, unless the pod is gone.
 func (d *decider) complete(outcome Outcome, message string) Step {
 	status := d.entry.DeepCopy()
 	status.CompletionTime, status.Message = d.present(), new(text.Shorten(message, longestMessage))
@@ -56,9 +56,9 @@ func (d *decider) sinceHeartbeat() time.Duration {
 	return d.Now.Sub(d.entry.HeartbeatTime.Time)
 }
 
-// present returns the time for a new heartbeat or completion. If the clock of this machine is
-// behind, it returns the latest earlier time in the entry, because API servers reject a time before
-// that.
+// present returns the time for a new heartbeat or completion: now, or a later time in the entry if
+// the clock of this machine is behind. API servers reject a heartbeat or completion before these
+// times.
 func (d *decider) present() *metav1.Time {
 	now := metav1.NewTime(d.Now.UTC().Truncate(time.Second))
 	for _, earlier := range []*metav1.Time{d.entry.StartTime, d.entry.HeartbeatTime} {

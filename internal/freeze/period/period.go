@@ -67,8 +67,9 @@ func AppliesToAllNamespaces(f *tidekeeperv1.Freeze) bool {
 	return err != nil || selector.Empty()
 }
 
-// Selector returns the selector of the namespaces that a Freeze applies to. The CRD's schema
-// rejects every selector for which Selector returns an error.
+// Selector returns the selector of the namespaces that a Freeze applies to. A Freeze without a
+// selector applies to all namespaces. Selector returns an error if the selector is invalid; the
+// CRD's schema rejects such a selector.
 func Selector(f *tidekeeperv1.Freeze) (labels.Selector, error) {
 	if f.Spec.NamespaceSelector == nil {
 		return labels.Everything(), nil

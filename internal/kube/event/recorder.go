@@ -27,7 +27,7 @@ const (
 	noteLimit = 1024
 
 	// maxNotes is the maximum number of different notes recorded for the same object and reason
-	// within a time window. Further notes are replaced with moreNote. Without a limit, users who
+	// within a time window. Additional notes are replaced with moreNote. Without a limit, users who
 	// may edit an object could cause an arbitrary number of different error messages. The window is
 	// longer than the time for which client-go waits for the next event of a series, which is at
 	// most twelve minutes.
@@ -64,8 +64,7 @@ type subject struct {
 	eventType, reason, action string
 }
 
-// history holds the notes recorded for the same subject in the current time window and in the
-// previous window.
+// history holds the notes recorded for a subject in the current and in the previous time window.
 type history struct {
 	since            time.Time
 	current, earlier versions
@@ -133,8 +132,8 @@ func (r *Recorder) distinguish(s subject, note, version string) (string, string)
 	return note, distinct
 }
 
-// sweep drops the entries of recorded whose current window began more than two windows ago, once
-// there are sweepAt entries.
+// sweep drops outdated entries of r.recorded if there are at least sweepAt entries. An entry is
+// outdated if its current window began more than two windows ago.
 func (r *Recorder) sweep(now time.Time) {
 	if len(r.recorded) < r.sweepAt {
 		return

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// timeout is the time limit of an eviction request. Without it, client-go would retry the request
-// for longer while the API server has not observed a PodDisruptionBudget yet.
+// timeout is the time limit of an eviction request. Without this limit, client-go would retry the
+// request for longer while the status of a changed PodDisruptionBudget is outdated.
 const timeout = 5 * time.Second
 
 // Result is the outcome of an eviction request. It is a label value of metrics.

@@ -33,5 +33,5 @@ func (e onElected) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements [manager.LeaderElectionRunnable]. It returns false, because the
-// runnable must also run in a standby to wait for its election.
+// runnable must also run in a manager that is not the leader, to wait for its election.
 func (e onElected) NeedLeaderElection() bool { return false }

@@ -23,7 +23,8 @@ func Leader(l *coordinationv1.Lease, now time.Time) (string, error) {
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return "", errors.New(withoutHolder(l, now))
 	}
-	// Waiting for twice the lease duration allows for clock skew between machines.
+	// The lease counts as expired only after twice its duration, to allow for clock skew between
+	// machines.
 	if age := now.Sub(spec.RenewTime.Time); age > 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second {
 		return "", fmt.Errorf("%s, which holds the lease %s, has not renewed it for %s", *spec.HolderIdentity, l.Name, age.Round(time.Second))
 	}

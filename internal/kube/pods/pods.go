@@ -103,8 +103,8 @@ func IsReplaced(pod *corev1.Pod) bool {
 // pod has no controller.
 //
 // The workload is the pod's controller, except for pods of a Deployment or Rollout. Such a pod's
-// controller is a ReplicaSet. Its name consists of the workload's name and the hash of the pod
-// template, so that Workload can derive the workload's name without reading either object.
+// controller is a ReplicaSet, whose name consists of the workload's name and the hash of the pod
+// template. Workload derives the workload's name from this name, without reading the ReplicaSet.
 func Workload(pod *corev1.Pod) (kind, name string) {
 	return WorkloadOf(metav1.GetControllerOfNoCopy(pod), pod.Labels)
 }

@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// maxRefusal is the time for which an API server that was reachable before may reject requests. A
-// starting API server does so because its authorization rules and API groups are incomplete.
+// maxRefusal is the time for which rejected requests are retried if the API server has accepted a
+// request before. A starting API server rejects valid requests while its authorization rules and
+// API groups are incomplete.
 const maxRefusal = 30 * time.Second
 
 // longestPause is the maximum time between two attempts, without jitter. It limits the time until
@@ -33,8 +34,9 @@ const longestPause = 2 * time.Second
 type Connection struct {
 	Source cache.ListerWatcherWithContext
 	// OnLost is called when a connected API server becomes unreachable or starts to reject
-	// requests. OnRegained is called when it accepts requests again. Stop is called when further
-	// retries would be pointless.
+	// requests. OnRegained is called when it accepts requests again. Stop is called when a rejected
+	// request is not retried: because no request was accepted before, or because requests have been
+	// rejected for maxRefusal.
 	OnLost     func(error)
 	OnRegained func()
 	Stop       func(error)
@@ -57,7 +59,8 @@ func (c *Connection) ListerWatcher() *cache.ListWatch {
 	}
 }
 
-// retry calls `ask` until it succeeds or fails with an error that the informer handles.
+// retry calls `ask` until it succeeds, it fails with an error that must not be retried, or the
+// context ends.
 func retry[T any](ctx context.Context, c *Connection, ask func() (T, error)) (T, error) {
 	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: longestPause}
 	for {

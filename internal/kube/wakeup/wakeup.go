@@ -18,16 +18,16 @@ import (
 // alone would fire late after the machine was suspended or the clock was set forward.
 const checkInterval = time.Second
 
-// setBack is the size of a backward jump of the wall clock after which all requests are queued,
-// because their times were computed from a wrong clock.
+// setBack is the size of a backward jump of the wall clock after which all waiting requests are
+// queued at once, because their times were computed from a wrong clock.
 const setBack = time.Minute
 
 // priority is the queue priority of due requests. It is higher than the priority 0 of requests
 // caused by events, and than the lower priority of requests from the initial list.
 const priority = 1
 
-// Wakeups is a source of requests for a controller. It queues each request at the time that was set
-// for it. Setting a time costs O(log n) for n waiting requests.
+// Wakeups is a source of requests for a controller. It queues each request at the time that
+// [Wakeups.Set] has set for the request. Setting a time costs O(log n) for n waiting requests.
 type Wakeups[request comparable] struct {
 	clock clock.Clock
 
@@ -37,7 +37,7 @@ type Wakeups[request comparable] struct {
 	queue   workqueue.TypedRateLimitingInterface[request]
 	// read is the wall clock's time when it was last checked.
 	read time.Time
-	// changed is signaled when the earliest entry changes.
+	// changed holds an element if the time of the earliest waiting request may have changed.
 	changed chan struct{}
 }
 
@@ -81,9 +81,9 @@ func (w *Wakeups[request]) Set(r request, at time.Time) {
 }
 
 // Enqueue queues requests immediately, ahead of requests queued because of events. If many restarts
-// are due at the same time, all of them are therefore started before the end of the first is
-// recorded. In contrast to Set with a past time, Enqueue cannot be overridden by a concurrent Set
-// for the same request.
+// are due at the same time, all of them are therefore started before events about the first of
+// these restarts are handled. In contrast to Set with a past time, Enqueue cannot be overridden by
+// a concurrent Set for the same request.
 func (w *Wakeups[request]) Enqueue(requests ...request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

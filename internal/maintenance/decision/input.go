@@ -95,8 +95,8 @@ type Input struct {
 	// Selected lists the names of the selected nodes, in the order in which they are to be
 	// maintained.
 	Selected []string
-	// Frozen describes the Freeze in force, and is "" if there is none. FrozenUntil is the end of
-	// the Freeze.
+	// Frozen describes the Freeze in force, and is "" if there is none. FrozenUntil is the time at
+	// which that Freeze ends.
 	Frozen      string
 	FrozenUntil time.Time
 	// Drains maps the names of nodes that are being drained, or are waiting to become ready again,
@@ -150,8 +150,9 @@ type Output struct {
 	Wake time.Time
 }
 
-// Changed lists the nodes in maintenance according to the status before the decision whose progress
-// the decision changes, apart from its reason and message, or that it acts on.
+// Changed lists the nodes that the decision acts on, or whose progress it changes in more than the
+// reason and message. It lists only nodes that were in maintenance before the decision, according
+// to the given status.
 func (o *Output) Changed(before *tidekeeperv1.NodeMaintenanceStatus) (names []string) {
 	acted := map[string]bool{}
 	for _, a := range o.Actions {

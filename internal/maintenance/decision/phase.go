@@ -183,9 +183,9 @@ func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 // spec.until has occurred or the annotation of drained nodes has been removed.
 func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if (p.Marked || n.Labeled) && n.DrainedFor != d.state.Maintenance.Name {
-		// The annotation has been removed. The label, which is written together with it, proves
-		// that it existed even if the manager crashed before it recorded the annotation in the
-		// status.
+		// The annotation has been removed. The label is written together with the annotation. It
+		// shows that the annotation existed even if the manager crashed before it recorded this in
+		// the status.
 		return true
 	}
 	switch d.state.spec.Until {
@@ -235,7 +235,8 @@ func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 }
 
 // failed decides about a node that is still cordoned after its maintenance timed out. The node is
-// uncordoned if it is ready and its maintenance is completed later.
+// no longer in maintenance once another client has uncordoned it, or once it is ready and its
+// maintenance is complete. In the second case, [rounds.sweep] then uncordons it.
 func (d *phases) failed(n Node, p *tidekeeperv1.NodeProgress) {
 	if n.CordonedFor != string(d.state.Maintenance.UID) || !n.Unschedulable || n.Ready && d.isMaintained(n, p) {
 		p.Cordoned = false // The marks are removed by sweep.

@@ -14,7 +14,7 @@ import (
 )
 
 // rounds begins the rounds of a NodeMaintenance, and counts the nodes of the current round by
-// phase.
+// phase. In a round, each selected node is maintained once.
 type rounds struct {
 	state *state
 	// ticks is the schedule by which rounds begin; nil if there is only a single round.
@@ -88,10 +88,11 @@ func (r *rounds) leaveOutNewNodes() {
 	})
 }
 
-// sweep uncordons nodes that are cordoned for this NodeMaintenance but no longer maintained, and
-// removes its annotations and label from them. A node is in this state after a failed drain, or if
-// a manager was killed between writing the status and patching the node. If another client has
-// ended the maintenance by uncordoning the node, only the annotations and label are removed.
+// sweep uncordons nodes that are cordoned for this NodeMaintenance but are no longer in
+// maintenance, and removes its annotations and label from them. A node is in this state after a
+// failed drain, or if a manager was killed between writing the status and patching the node. If
+// another client has ended the maintenance by uncordoning the node, only the annotations and label
+// are removed.
 func (r *rounds) sweep() {
 	for _, name := range slices.Sorted(maps.Keys(r.state.Nodes)) {
 		n := r.state.Nodes[name]

@@ -15,15 +15,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// placeInterval is the interval at which a node is evaluated again while other nodes have no room
-// for its pods.
+// placeInterval is the interval at which the drain of a node is considered again while its pods do
+// not fit on other nodes.
 const placeInterval = 30 * time.Second
 
 // starter begins the drains of nodes, within the limits of the spec.
 type starter struct {
 	state   *state
 	windows schedule.Windows
-	// waits is the reason why no further drain begins; nil if there is none.
+	// waits explains why no further drain begins; nil if there is no obstacle.
 	waits *waiting
 }
 

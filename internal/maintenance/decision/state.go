@@ -21,7 +21,7 @@ type state struct {
 	out    *Output
 }
 
-// waiting is the reason and the message for users why no further drain begins.
+// waiting explains to users why no further drain begins.
 type waiting struct {
 	reason, message string
 }
@@ -96,6 +96,16 @@ func (s *state) drainsRun() bool {
 		}
 	}
 	return false
+}
+
+// Running lists the nodes in maintenance, in no particular order.
+func Running(status *tidekeeperv1.NodeMaintenanceStatus) (names []string) {
+	for name, p := range status.Nodes {
+		if IsRunning(p) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // IsRunning reports whether a node is being drained, is drained, is waiting to become ready again,

@@ -34,7 +34,7 @@ type simulation struct {
 	Input
 	at time.Time
 	// running lists the nodes in maintenance, with the time at which the maintenance of each node
-	// ends. last is the latest of these times so far.
+	// ends. last is the latest such time of any node that was in maintenance so far.
 	running []ending
 	last    time.Time
 	waiting []Node

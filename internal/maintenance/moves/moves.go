@@ -25,12 +25,12 @@ type Refused struct {
 	Reason string
 	// At is the time of the refusal.
 	At time.Time
-	// Again is the time at which it is retried. An eviction is retried earlier if the pod's budget
-	// allows evictions.
+	// Again is the time at which the refused request is retried. An eviction is retried earlier if
+	// the PodDisruptionBudget of the pod allows evictions.
 	Again time.Time
 }
 
-// retryPause is the minimum time after which a refused eviction is retried.
+// retryPause is the minimum time between a refused eviction and its retry.
 const retryPause = 2 * time.Second
 
 // Input holds the facts about the pods of a node.
@@ -40,9 +40,11 @@ type Input struct {
 	Pods []corev1.Pod
 	// Budgets lists the PodDisruptionBudgets of the pods' namespaces.
 	Budgets []policyv1.PodDisruptionBudget
-	// Deployments contains the Deployments whose pods may have to be moved by a restart.
+	// Deployments contains the Deployments whose pods may have to be moved by a restart. The entry
+	// of a Deployment that does not exist is nil.
 	Deployments map[types.NamespacedName]*appsv1.Deployment
-	// LeavingElsewhere is the number of pods of each Deployment on other nodes that are being drained.
+	// LeavingElsewhere maps each Deployment to the number of its pods on other nodes that are being
+	// drained.
 	LeavingElsewhere map[types.NamespacedName]int32
 	// Restarts contains the restarts that were requested for Deployments.
 	Restarts map[types.NamespacedName]rescue.Restart
@@ -61,27 +63,29 @@ type Output struct {
 	Evict []*corev1.Pod
 	// Restart lists the Deployments to restart so that their pods leave the node.
 	Restart []types.NamespacedName
-	// Left is the number of pods that still have to leave, including the pods in Evict.
+	// Left is the number of pods that still have to leave the node, including the pods in Evict.
 	Left int
 	// Settled is true if all pods of DaemonSets on the node are ready.
 	Settled bool
 	// Reason and Message describe the pod that most likely blocks the drain; empty if all pods are
 	// leaving.
 	Reason, Message string
-	// Wake is the time of the next decision, unless an event causes an earlier one; zero means never.
+	// Wake is the time at which the next decision is due even without an event. It is zero if only
+	// an event makes a decision necessary.
 	Wake time.Time
 }
 
-// decider makes a decision.
+// decider decides how the pods leave a node.
 type decider struct {
 	Input
 	world *drain.World
 	out   Output
-	// ready is the number of ready pods of each Deployment on the node.
+	// ready maps each Deployment to the number of its ready pods on the node.
 	ready map[types.NamespacedName]int32
-	// chosen is the number of pods in out.Evict of each PodDisruptionBudget.
+	// chosen maps each PodDisruptionBudget to the number of its pods in out.Evict.
 	chosen map[*policyv1.PodDisruptionBudget]int32
-	// rank is the precedence of the reason in out; lower ranks come first.
+	// rank is the index of out.Reason in ranks, or len(ranks) if there is no reason. Reasons with a
+	// lower index take precedence.
 	rank int
 }
 
@@ -111,7 +115,8 @@ func Decide(in Input) Output {
 	return d.out
 }
 
-// Reasons why pods stay on a node that is being drained, in addition to those in package drain.
+// Reasons why pods stay on a node that is being drained, in addition to the reasons in the package
+// drain.
 const (
 	restartWaits  = "RestartWaits"
 	restartFailed = tidekeeperv1.EventRestartFailed
@@ -123,7 +128,7 @@ var ranks = []string{
 	string(drain.Terminating), string(drain.Finalizer), restartWaits,
 }
 
-// move decides how a pod leaves.
+// move decides how a pod leaves its node.
 func (d *decider) move(pod *corev1.Pod) {
 	if !pod.DeletionTimestamp.IsZero() {
 		d.terminating(pod)
@@ -148,14 +153,14 @@ func (d *decider) move(pod *corev1.Pod) {
 	d.out.Evict = append(d.out.Evict, pod)
 }
 
-// allowedSince reports whether a pod's PodDisruptionBudget allows more evictions than have been chosen,
-// after one of the pod was refused. Without that, the pods of a large workload would leave at the pace
-// of retries instead of the pace of their budget.
+// allowedSince reports whether a refused eviction is retried before the time r.Again, because the
+// PodDisruptionBudget of the pod allows more evictions than this decision has chosen. Otherwise the
+// pods of a large workload would leave more slowly than their budget allows.
 func (d *decider) allowedSince(b *policyv1.PodDisruptionBudget, r Refused) bool {
 	return b != nil && b.Status.ObservedGeneration >= b.Generation && b.Status.DisruptionsAllowed > d.chosen[b] && !d.Now.Before(r.At.Add(retryPause))
 }
 
-// terminating records a pod that still exists although it should already have been deleted.
+// terminating records why a pod stays if the pod still exists after the end of its grace period.
 func (d *decider) terminating(pod *corev1.Pod) {
 	if end := pod.DeletionTimestamp.Time; end.After(d.Now) {
 		return

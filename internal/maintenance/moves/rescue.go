@@ -12,20 +12,22 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
-// MayNeedRescue reports whether [Decide] needs the pod's Deployment.
+// MayNeedRescue reports whether [Decide] needs the pod's Deployment, to decide between an eviction
+// and a restart.
 func MayNeedRescue(pod *corev1.Pod) bool {
 	_, is := rescue.DeploymentOf(pod)
 	return is && pod.DeletionTimestamp.IsZero() && pods.IsConditionTrue(pod, corev1.PodReady)
 }
 
-// rescue reports whether a restart of its Deployment moves the pod, so that the pod must not be
-// evicted now.
+// rescue reports whether the pod must not be evicted now, because a restart of its Deployment moves
+// the pod. If the restart must be requested first, rescue adds the Deployment to the output.
 func (d *decider) rescue(pod *corev1.Pod) bool {
 	key, is := rescue.DeploymentOf(pod)
 	deployment := d.Deployments[key]
 	restart, requested := d.Restarts[key]
-	// The Deployment would replace an evicted pod by a pod of the old template, which the restart replaces
-	// once more. A restart from the cache may have started although it still seems to wait.
+	// No pod is evicted during the restart: the Deployment could replace it with a pod of the old
+	// template, which the restart would have to replace again. If the Deployment is rolling out,
+	// the restart may have started although its cached state is Waiting.
 	if restart.State == rescue.Running || restart.State == rescue.Waiting && deployment != nil && rescue.IsRolling(deployment) {
 		return d.awaits(pod, restart)
 	}
@@ -63,7 +65,8 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 	}
 }
 
-// awaits records why the restart that moves the pod waits, if it does. It returns true.
+// awaits records the message of the restart that moves the pod, unless it is empty, as the reason
+// why the pod stays. It always returns true, as the result of rescue.
 func (d *decider) awaits(pod *corev1.Pod, restart rescue.Restart) bool {
 	if restart.Message != "" {
 		d.blocked(pod, restartWaits, "the restart that moves it waits: "+restart.Message)

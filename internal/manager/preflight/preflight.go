@@ -45,7 +45,7 @@ type Requirements struct {
 type Kind struct {
 	Object     client.Object
 	Namespaces []string
-	// Optional is true if the cluster may not serve the kind.
+	// Optional is true if the manager can start although the cluster does not serve the kind.
 	Optional bool
 }
 

@@ -35,7 +35,7 @@ type resource struct {
 }
 
 // awaitResources returns the result of findResources, and waits up to crdTimeout if Tidekeeper's
-// own kinds are not served yet.
+// own kinds are not served yet. host is the address of the API server, for messages.
 func awaitResources(ctx context.Context, server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
 	var resources []resource
 	var last error
@@ -71,7 +71,7 @@ func (e *unknownKindsError) Error() string {
 }
 
 // findResources returns the resources of the required kinds. Its error names the kinds that the
-// cluster does not serve.
+// cluster does not serve. host is the address of the API server, for error messages.
 func findResources(server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
 	var resources []resource
 	var missing, missingOurs []string

@@ -102,7 +102,8 @@ func (r *rights) checkLease(ctx context.Context, lease *Lease) error {
 }
 
 // checkLeaseNamespace returns an error if the lease's namespace does not exist. It sends a dry-run
-// create request, because the manager has no right to read namespaces.
+// create request, because the manager has no right to read namespaces. host is the address of the
+// API server, for error messages.
 func checkLeaseNamespace(ctx context.Context, leases coordinationclient.LeaseInterface, host string, lease *Lease) error {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.Name}}
 	_, err := leases.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

@@ -10,14 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Closed is the part of a node's ownership record with the NoExecute taints that the node is being
-// emptied for. It maps pool names and taint keys to the times, in whole seconds, at which the pools
-// closed the node.
+// Closed is the part of a node's ownership annotation about NoExecute taints for which the node is
+// being emptied. It maps pool names and taint keys to the times, in whole seconds, at which the
+// pools closed the node to new pods.
 type Closed map[string]map[string]time.Time
 
-// ParseClosed reads the times at which pools closed a node from the value of its ownership
-// annotation, which may be arbitrary. It omits unreadable times, so that the pool closes the node
-// again.
+// ParseClosed parses the times at which pools closed a node to new pods. text is the value of the
+// node's ownership annotation, which may be arbitrary. A time that cannot be parsed is omitted, so
+// that the pool closes the node again. The result is nil if there are no times.
 func ParseClosed(text string) Closed {
 	var stored map[string]setting.Stored
 	if text == "" || json.Unmarshal([]byte(text), &stored) != nil {
@@ -32,8 +32,8 @@ func ParseClosed(text string) Closed {
 	return c
 }
 
-// With adds the time at which the pool closed the node for its NoExecute taint with the given key,
-// and returns the map. c may be nil, in which case the returned map is new.
+// With records the time at which the pool closed the node to new pods for its NoExecute taint with
+// the given key. It returns the changed map, which is a new map if c is nil.
 func (c Closed) With(pool, key string, since time.Time) Closed {
 	if c == nil {
 		c = Closed{}
@@ -45,8 +45,8 @@ func (c Closed) With(pool, key string, since time.Time) Closed {
 	return c
 }
 
-// closedOf returns the times at which a pool closed the node, by taint key. It omits times that
-// cannot be parsed.
+// closedOf returns the times at which a pool closed the node to new pods, by taint key. It omits
+// times that cannot be parsed, and returns nil if there are no others.
 func closedOf(s *setting.Stored) map[string]time.Time {
 	var times map[string]time.Time
 	for key, text := range s.Closed {
@@ -62,7 +62,8 @@ func closedOf(s *setting.Stored) map[string]time.Time {
 	return times
 }
 
-// storedTimes formats times as in RFC 3339. Both maps are keyed by taint key.
+// storedTimes formats times as in RFC 3339, in UTC. The given and the returned map are keyed by
+// taint key.
 func storedTimes(times map[string]time.Time) map[string]string {
 	texts := make(map[string]string, len(times))
 	for key, since := range times {

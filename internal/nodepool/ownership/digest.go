@@ -17,8 +17,8 @@ import (
 type Digest string
 
 const (
-	// hashMark is the first byte of every hashed digest. Values that begin with this byte are
-	// always hashed.
+	// hashMark is the first byte of every hashed digest. Annotation values that begin with this
+	// byte are hashed even if they are short, so that no value can be mistaken for a hash.
 	hashMark = "\x00"
 	// maxPlainLength is the maximum length of a value that is its own digest, in bytes.
 	maxPlainLength = 128

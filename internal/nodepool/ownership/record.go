@@ -5,8 +5,8 @@
 // the settings applied to the node by each pool.
 //
 //	record.go  the settings in the record
-//	digest.go  the form in which the record has long values
-//	closed.go  for which NoExecute taints the node is being emptied, and since when
+//	digest.go  the hashes that replace long values in the record
+//	closed.go  the NoExecute taints for which the node is being emptied, and their times
 package ownership
 
 import (
@@ -17,10 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Record is the content of a node's ownership annotation, apart from [Closed]: it maps pool names
-// to the settings that the pools have applied to the node. It is written in the same patch as the
-// settings, so that neither can exist without the other. A pool that has closed the node but
-// applied no settings has an empty entry.
+// Record is the content of a node's ownership annotation, apart from [Closed]. It maps pool names
+// to the settings that the pools have applied to the node. The annotation is written in the same
+// patch as the settings, so that neither can exist without the other. The entry of a pool is empty
+// if the pool has closed the node to new pods but has applied no settings.
 type Record map[string]Settings
 
 // Settings maps the keys of a pool's settings on a node to the digests of their values.
@@ -55,12 +55,13 @@ func Parse(text string) (Record, error) {
 	return r, nil
 }
 
-// String returns the value of the ownership annotation of a node that no pool has closed.
+// String returns the value of the ownership annotation for a node that no pool has closed to new
+// pods.
 func (r Record) String() string { return r.Text(nil) }
 
 // Text returns the value of the ownership annotation as JSON with sorted keys, so that equal
 // records result in equal strings. It returns "" if no pool has applied settings to the node or
-// closed it.
+// closed it to new pods.
 func (r Record) Text(closed Closed) string {
 	stored := map[string]setting.Stored{}
 	for pool, since := range closed {

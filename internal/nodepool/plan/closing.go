@@ -16,18 +16,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// A NoExecute taint with the eviction WithinBudgets is added in two steps. The first step, taken
-// when the pool may begin to evict pods from the node, closes the node: it adds the closing taint,
-// which has the same key and value and the effect NoSchedule, and records the time in the ownership
-// annotation. [DecideEmptying] then selects the pods to evict. When the NoExecute taint would
-// delete no pod any more, the second step adds it, and removes the closing taint and the time. The
-// entire state is stored on the node, so that any manager can continue.
+// A NoExecute taint with the eviction WithinBudgets is added to a node in two steps. The first step
+// closes the node to new pods, once the pool may evict pods from the node. It adds the closing
+// taint, which has the same key and value but the effect NoSchedule, and records the time in the
+// node's ownership annotation. [DecideEmptying] then selects the pods to evict.
+//
+// The second step is taken once the NoExecute taint would no longer delete any pod. It adds the
+// NoExecute taint, and removes the closing taint and the recorded time. Any manager can continue at
+// any point, because the entire state is stored on the node.
 
 // TaintBeingPrepared is a NoExecute taint that a node gets once the node has been emptied.
 type TaintBeingPrepared struct {
 	Pool  string
 	Taint corev1.Taint
-	// Since is the time at which the pool closed the node for this taint.
+	// Since is the time at which the pool closed the node to new pods for this taint.
 	Since time.Time
 }
 
@@ -59,9 +61,9 @@ func isWithinBudgets(pool *tidekeeperv1.NodePool, key setting.Key) bool {
 	return false
 }
 
-// closingTaints yields the NoSchedule taints with which the pool closes nodes before they get its
-// NoExecute taints with the eviction WithinBudgets. It omits taints whose key is in the spec with
-// the effect NoSchedule, because such a taint already closes the node.
+// closingTaints yields the closing taints of the pool. These have the effect NoSchedule, and keep
+// new pods away from a node before it gets a NoExecute taint with the eviction WithinBudgets. If
+// the spec has a NoSchedule taint with the same key, no closing taint is needed.
 func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
 	return func(yield func(corev1.Taint) bool) {
 		own := sets.New[string]()
@@ -80,8 +82,9 @@ func closingTaints(pool *tidekeeperv1.NodePool) iter.Seq[corev1.Taint] {
 	}
 }
 
-// WantedKeys returns the setting keys that the pool may set on nodes: the keys in its spec, and the
-// keys of the taints with which it closes nodes.
+// WantedKeys returns the setting keys that the pool may set on nodes. These are the keys in its
+// spec, and the keys of its closing taints, which keep new pods away from nodes that are being
+// emptied.
 func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
 	keys := sets.New[setting.Key]()
 	for key := range setting.Desired(pool) {
@@ -97,8 +100,8 @@ func WantedKeys(pool *tidekeeperv1.NodePool) sets.Set[setting.Key] {
 type step int
 
 const (
-	// stepNone means that the node already has the NoExecute taint, or that the taint cannot be
-	// added yet.
+	// stepNone means that the node already has the NoExecute taint, or that the plan must not
+	// change the pool's settings, for example because the pool does not manage the taint's key yet.
 	stepNone step = iota
 	// stepWait means that the node waits until the pool may evict pods from it.
 	stepWait
@@ -111,9 +114,9 @@ const (
 	stepTaint
 )
 
-// stepOf returns the next step for a NoExecute taint with the eviction WithinBudgets. closed is
-// true if the node is closed for the taint after this step, and since is the time at which it was
-// closed.
+// stepOf returns the next step in adding a NoExecute taint with the eviction WithinBudgets. closed
+// is true if, after this step, the node is closed to new pods because of the taint. since is the
+// time at which the pool closed the node, or zero if closed is false.
 func (p *planner) stepOf(key setting.Key, w winner) (next step, since time.Time, closed bool) {
 	pool := w.Pool.Name
 	if actual, exists := p.has(key); exists && actual == w.value {
@@ -136,9 +139,9 @@ func (p *planner) stepOf(key setting.Key, w winner) (next step, since time.Time,
 	}
 }
 
-// close adds to `winners` the closing taints, which keep new pods away from the node while it is
-// being emptied. If a pool's spec has a taint with the same key and effect, that pool takes
-// precedence, because its taint also closes the node.
+// close adds closing taints to `winners`, the settings to be written. A closing taint keeps new
+// pods away from the node while the node is being emptied. It is not added if a pool's spec has a
+// taint with the same key and effect, because that taint also keeps new pods away.
 func (p *planner) close(winners map[setting.Key]winner) {
 	for pool := range p.frozen {
 		for key, since := range p.closed[pool] {
@@ -172,7 +175,7 @@ func beingPrepared(key setting.Key, w winner, since time.Time) TaintBeingPrepare
 }
 
 // writeWithinBudgets plans the next step for a NoExecute taint with the eviction WithinBudgets that
-// the node lacks: it adds the taint, or records in the plan why the taint cannot be added yet.
+// the node lacks. It adds the taint, or records in the plan why the taint cannot be added yet.
 func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	switch next, _, _ := p.stepOf(key, w); next {
@@ -192,8 +195,8 @@ func (p *planner) writeWithinBudgets(key setting.Key, w winner) {
 }
 
 // keepsForeign reports whether a closing taint is omitted because another client has put a taint
-// with the same key and effect, but another value, on the node. That taint also closes the node,
-// but for pods with other tolerations.
+// with the same key and effect, but another value, on the node. That taint also keeps new pods
+// away, except for pods that tolerate it.
 func (p *planner) keepsForeign(key setting.Key, w winner) bool {
 	actual, exists := p.has(key)
 	return w.closing && exists && actual != w.value && !p.recorded.Owns(key, actual)

@@ -23,12 +23,13 @@ const (
 	maxEvictions = 16
 	// firstEvictionRetry is the delay before the first retry of a refused eviction.
 	firstEvictionRetry = time.Second
-	// arrivalDelay is the minimum age of an evicted pod if the pod was created after the node was
-	// closed. The scheduler does not place pods on a closed node, so another client placed the pod
-	// there, and may place its successor there as well.
+	// arrivalDelay is the minimum age at which a pod is evicted if it was created after the node
+	// was closed to new pods. The scheduler places no pods on a closed node, so another client
+	// placed the pod there, and may also place its successor there. The delay limits how fast such
+	// pods are evicted and created again.
 	arrivalDelay = time.Minute
-	// evictedFor is the time for which a pod counts as evicted even if the cache does not show its
-	// deletion yet.
+	// evictedFor is the time after an accepted eviction for which the pod counts as evicted even if
+	// the cache does not show its deletion.
 	evictedFor = time.Minute
 	// emptyingInterval is the interval at which a node that is being emptied is checked even
 	// without an event.
@@ -73,7 +74,8 @@ type EmptyingInput struct {
 	// Pods lists the pods that are bound to the node.
 	Pods     []*corev1.Pod
 	Attempts *EvictionAttempts
-	// MinDuration is the minimum time for which a node stays closed to new pods.
+	// MinDuration is the minimum time for which a node stays closed to new pods before it counts as
+	// emptied.
 	MinDuration time.Duration
 }
 
@@ -87,26 +89,29 @@ type EmptyingPlan struct {
 	// Emptied is true if the taints would delete no pods other than pods that are already being
 	// deleted.
 	Emptied bool
-	// Stays is the pod that most likely keeps the node from being emptied, and StaysBecause is the
-	// reason. Both are empty if all pods will leave by themselves, or will be evicted in time.
+	// Stays is the namespace and name of the pod that most likely keeps the node from being
+	// emptied, and StaysBecause is the reason. Both are empty if no pod is known to do so.
 	Stays, StaysBecause string
 	// Again is the time after which the decision must be repeated even without an event.
 	Again time.Duration
 }
 
-// DecideEmptying decides which pods to evict from a node that is closed for NoExecute taints, so
-// that the taints delete no pod past its PodDisruptionBudgets when they are added.
+// DecideEmptying decides which pods to evict from a node that is closed to new pods and will get
+// NoExecute taints. When the taints are added, they must not delete pods regardless of their
+// PodDisruptionBudgets.
 //
 //   - A pod that tolerates the taints indefinitely stays. A pod that tolerates a taint for a number
 //     of seconds is evicted that long after the node was closed.
 //   - Static pods are ignored, because they are managed by the kubelet, not by the API server.
-//   - Pods of DaemonSets are evicted last, because other pods may need them. So are pods that the
-//     scheduler would place on the node again, because they tolerate all of its current taints.
-//     Once these pods are being deleted, the node counts as emptied, because the taints keep away
-//     their successors. A successor that arrives earlier is never evicted, because this could be
-//     repeated forever: a DaemonSet's successor is left to the taints, and any other successor
-//     keeps the node from being emptied.
-//   - Refused evictions are retried with increasing delays. Namespaces take turns.
+//   - Pods of DaemonSets are evicted last, because other pods may need them. Pods that tolerate all
+//     current taints of the node are also evicted last, because the scheduler could place their
+//     successors on the node. Once these last pods are being deleted, the node counts as emptied,
+//     because the NoExecute taints then keep away their successors.
+//   - A successor that is placed on the node earlier is never evicted, because its own successor
+//     could be placed there, too, and so on forever. If it belongs to a DaemonSet, the NoExecute
+//     taints delete it. If not, it keeps the node from being emptied.
+//   - Refused evictions are retried with increasing delays. Namespaces with pods to evict take
+//     turns.
 func DecideEmptying(in EmptyingInput, now time.Time) EmptyingPlan {
 	e := emptying{EmptyingInput: in, now: now}
 	for _, t := range in.Taints {
@@ -139,7 +144,7 @@ func DecideEmptying(in EmptyingInput, now time.Time) EmptyingPlan {
 type emptying struct {
 	EmptyingInput
 	now time.Time
-	// closed is the latest time at which the node was closed for any of its taints.
+	// closed is the latest time at which the node was closed to new pods for any of its taints.
 	closed time.Time
 	// due lists the pods that may be evicted now. last lists the pods that may be evicted once no
 	// other pods remain.
@@ -161,7 +166,8 @@ func (e *emptying) sort(pod *corev1.Pod) {
 	arrived := pod.CreationTimestamp.After(because.Since)
 	switch leaving := pod.DeletionTimestamp != nil || e.evicted(pod); {
 	case leaving && (ofDaemonSet || returns):
-		// The taints do not affect pods that are being deleted, and keep away their successors.
+		// The node need not wait for this pod. The taints do not affect a pod that is being
+		// deleted, and keep away its successor.
 	case leaving:
 		e.plan.Left++
 		if pod.DeletionTimestamp != nil && (e.leaving == nil || pod.DeletionTimestamp.Before(e.leaving.DeletionTimestamp)) {
@@ -285,8 +291,8 @@ func (e *emptying) blame() {
 	}
 }
 
-// wake makes the decision due again at the given time, but in no less than a second. It has no
-// effect if the decision is due again earlier.
+// wake sets plan.Again so that the decision is repeated at the given time, but in no less than a
+// second. It has no effect if the decision will be repeated earlier anyway.
 func (e *emptying) wake(at time.Time) {
 	wait := max(at.Sub(e.now), time.Second)
 	if e.plan.Again == 0 || wait < e.plan.Again {

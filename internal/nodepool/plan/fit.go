@@ -19,9 +19,10 @@ const annotationsLimit = apivalidation.TotalAnnotationSizeLimitB
 // annotations.
 var AnnotationsFullReason = fmt.Sprintf("the annotations of the node and of the pool together exceed the limit of %d bytes; shorten or remove some", annotationsLimit)
 
-// planWithinLimit returns a plan that keeps the node's annotations within the size limit, for use
-// when the plan tooLarge exceeds the limit. It first leaves out all pools that set any key in
-// tooLarge, then adds them back one by one, oldest first, as long as the annotations fit.
+// planWithinLimit returns a plan that keeps the node's annotations within the size limit. tooLarge
+// is a plan that exceeds the limit. planWithinLimit first leaves out all pools whose settings
+// tooLarge would write. It then adds these pools back in turn, oldest first, except for each pool
+// with which the annotations would exceed the limit.
 func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string], tooLarge *NodePlan) NodePlan {
 	leftOut := sets.New[string]()
 	for key := range tooLarge.Set {

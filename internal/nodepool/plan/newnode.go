@@ -18,10 +18,10 @@ import (
 // ErrNotSelected is returned for a template that describes a node which the pool does not select.
 var ErrNotSelected = errors.New("spec.nodeTemplate lacks labels that spec.selector requires")
 
-// NewNode returns the ready node that spec.nodeTemplate of a pool describes, with the pool's own
-// labels and taints, and with the role label or the matchLabels by which the pool selects its
-// nodes. Labels that matchExpressions require must be in the template. It returns nil if the pool
-// has no template.
+// NewNode returns a ready node as described by spec.nodeTemplate of the pool. The node also has the
+// labels and taints of the pool's spec, and the role label or the matchLabels by which the pool
+// selects its nodes. Labels that matchExpressions require must be in the template. NewNode returns
+// nil without an error if the pool has no template.
 func NewNode(pool *tidekeeperv1.NodePool, name string) (*corev1.Node, error) {
 	t := pool.Spec.NodeTemplate
 	if t == nil {

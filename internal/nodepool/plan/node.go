@@ -22,8 +22,8 @@ type PoolOnNode struct {
 	Pool *tidekeeperv1.NodePool
 	// Member is true if the pool selects the node and is not being deleted.
 	Member bool
-	// MayEvict is true if it is the node's turn: the pool may now add NoExecute taints to the node,
-	// or close the node for these taints. TurnAt is the time at which the turn began.
+	// MayEvict is true if the pool may now add NoExecute taints to the node, or close the node to
+	// new pods for such taints. TurnAt is the time at which the pool was permitted to do so.
 	MayEvict bool
 	TurnAt   time.Time
 	// Emptied is true if the pool's NoExecute taints with the eviction WithinBudgets would delete
@@ -40,24 +40,24 @@ type PoolOnNode struct {
 //
 // Rules, in order of precedence:
 //   - If two member pools specify the same key, the older pool gets it.
-//   - A setting is added to a node only if the pool has its finalizer and the key is among its
-//     managed keys, so that the setting will be removed again even after a crash. Until then no
-//     pool sets the key: a younger pool that is reconciled earlier must not get it in the
-//     meantime.
-//   - A value that the node already had is not recorded as the pool's, and is kept when the pool
-//     is deleted. Any other value is replaced.
-//   - A recorded setting that no pool specifies any longer is removed if its pool manages the
-//     key and the value is still the recorded value. A forged record therefore removes
-//     nothing, and a value that another client has written since is kept. A taint that the pool
-//     replaces with a NoExecute taint of the same key is kept until the NoExecute taint may be
-//     added, so that no new pods are scheduled to the node in the meantime.
-//   - For a NoExecute taint with the eviction WithinBudgets, the node is closed when it is its
-//     turn, and gets the taint when it has been emptied: see closing.go.
-//   - A setting recorded for a pool that does not exist is kept, as is its ownership entry,
-//     because no pool manages the key. The setting is removed if a pool of that name is known
-//     to have managed the key.
-//   - The annotations of a node have a size limit. A pool whose annotations do not fit sets
-//     nothing on the node. Other pools, older or younger, are not affected.
+//   - A setting is added to a node only if the pool has its finalizer, and lists the key among the
+//     managed keys in its status. The setting is then removed again even after a crash. As long as
+//     the pool lacks either, no pool sets the key, not even a younger pool that specifies it.
+//   - A value that the node already had is not recorded as the pool's, and is kept when the pool is
+//     deleted. Any other value is replaced.
+//   - A recorded setting that no pool specifies any longer is removed if its pool manages the key
+//     and the value is still the recorded value. A forged record therefore removes nothing, and a
+//     value that another client has written since is kept. A taint that the pool replaces with a
+//     NoExecute taint of the same key is kept until the NoExecute taint may be added. Otherwise,
+//     new pods would be scheduled to the node in the meantime.
+//   - For a NoExecute taint with the eviction WithinBudgets, the node is first closed to new pods,
+//     as soon as the pool may evict pods from it. The taint is added once the node has been emptied
+//     (see closing.go).
+//   - A setting recorded for a pool that does not exist is kept, as is its ownership entry, because
+//     no pool manages the key. The setting is removed if a pool of that name is known to have
+//     managed the key.
+//   - The annotations of a node have a size limit. A pool whose annotations do not fit sets nothing
+//     on the node. Other pools, older or younger, are not affected.
 func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
 	return ForNodeExcept(node, pools, nil)
 }
@@ -106,10 +106,10 @@ type planner struct {
 	pools           []PoolOnNode
 	frozen, leftOut sets.Set[string]
 	// recorded is the content of the node's ownership annotation. The node's current values must be
-	// read through the method has, which records the dependency.
+	// read by [planner.has], which records that the plan depends on them.
 	recorded ownership.Record
-	// closed holds, by pool and taint key, the times at which the pools closed the node, from the
-	// ownership annotation.
+	// closed holds, by pool and taint key, the times at which pools closed the node to new pods. It
+	// is parsed from the ownership annotation.
 	closed ownership.Closed
 	// pending maps each key that must not be added yet to the name of the pool that specifies it.
 	pending map[setting.Key]string
@@ -168,7 +168,8 @@ func (p *planner) write(key setting.Key, w winner) {
 		p.keepOwnership(key)
 	case exists && actual == w.value:
 		// If another pool set the value, ownership passes to the winner only once the winner
-		// manages the key. If it passed earlier, the key might not be managed by any pool.
+		// manages the key. Otherwise, the key might not be managed by any pool, and the setting
+		// would never be removed.
 		switch {
 		case !p.recorded.Owns(key, actual):
 		case mayManage:
@@ -251,8 +252,8 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 	}
 }
 
-// keepOwnership copies the recorded owner of a key to the plan, because the key cannot be written
-// yet.
+// keepOwnership copies the recorded owner of a key to the plan. It is called for keys whose owner
+// the plan must not change.
 func (p *planner) keepOwnership(key setting.Key) {
 	for pool, settings := range p.recorded {
 		if digest, ok := settings[key]; ok {

@@ -15,16 +15,16 @@ type NodeEviction struct {
 	// Member is true if the node is a member of the pool. Other nodes count only towards the share
 	// of the cluster's nodes that may be evicting pods at the same time.
 	Member bool
-	// Waiting is true if the node needs a NoExecute taint of the pool and still waits for
-	// permission to get it or to be closed for it.
+	// Waiting is true if the node lacks a NoExecute taint of the pool, and still waits for
+	// permission to get the taint or to be closed to new pods for it.
 	Waiting bool
 	// Allowed is true if the node has been permitted to get its NoExecute taint but does not have
 	// the taint yet.
 	Allowed bool
 	// Failing is true if the last write to the node failed.
 	Failing bool
-	// Since is the time at which the node last got a pool's NoExecute taint, or zero if it has
-	// none.
+	// Since is the time at which the node last got a NoExecute taint of a pool, or was last closed
+	// to new pods for such a taint. It is zero if neither has happened.
 	Since time.Time
 	// AffectedPods is the number of running pods that the NoExecute taints evict from the node. For
 	// a waiting node, it includes pods that are evicted after any delay. For other nodes, it
@@ -45,12 +45,13 @@ type Pace struct {
 	MinDuration, MaxDuration time.Duration
 }
 
-// NextEvictions returns the nodes that may get a NoExecute taint now, such that only the given
-// share of the pool's nodes (members) and of the cluster's nodes (total) evicts pods at the same
-// time. A tainted node counts as evicting until no affected pods remain and p.MinDuration has
-// passed since it got the taint, but no longer than p.MaxDuration: a pod that does not terminate,
-// because its node is dead or its owner prevents it, must not hold up all other nodes. Nodes
-// without affected pods never wait.
+// NextEvictions returns the nodes that may get a NoExecute taint now. At the same time, pods may be
+// evicted only from p.Share percent of the pool's nodes, whose number is `members`, and of the
+// cluster's nodes, whose number is `total`. Nodes without affected pods never wait.
+//
+// A tainted node counts as evicting pods for at least p.MinDuration and until no affected pods
+// remain, but for at most p.MaxDuration. Without this maximum, a pod that does not terminate,
+// because its node is dead or its owner prevents it, would hold up all other nodes.
 //
 // again is the time after which to call NextEvictions again even if nothing changes, or 0 if no
 // node waits. All input is derived from the state of the nodes, so a restarted or second manager
@@ -63,8 +64,8 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 		case n.Waiting && n.AffectedPods == 0:
 			allowed = append(allowed, n.Node)
 		case n.Waiting && p.justTainted(n, now):
-			// Another NoExecute taint is already evicting pods from the node, which must not be
-			// counted twice.
+			// Another NoExecute taint is already evicting pods from this node. The node therefore
+			// counts as evicting in any case, and need not wait.
 			allowed = append(allowed, n.Node)
 			ours--
 			all--
@@ -99,15 +100,15 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 	return allowed, again
 }
 
-// justTainted reports whether p.MinDuration may not have passed yet since the node got its taint. A
-// second is added because the API truncates a taint's timeAdded to whole seconds.
+// justTainted reports whether the node got its taint so recently that p.MinDuration may still be
+// running. A second is added because the API truncates a taint's timeAdded to whole seconds.
 func (p Pace) justTainted(n NodeEviction, now time.Time) bool {
 	return p.MinDuration > 0 && Within(n.Since, p.MinDuration+time.Second, now)
 }
 
-// Within reports whether the times `since` and `now` are less than `duration` apart. A time in the
-// future comes from a wrong clock. If it is further away than `duration` it must not count, because
-// the pool would then have to wait until that time.
+// Within reports whether the times `since` and `now` are less than `duration` apart, in either
+// order. If a wrong clock has set `since` to a time further in the future than that, Within
+// returns false, because the pool would otherwise have to wait until that time.
 func Within(since time.Time, duration time.Duration, now time.Time) bool {
 	return now.Sub(since).Abs() < duration
 }

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Taints returns the taints that the pool may put on nodes: the taints in its spec, and the taints
-// with which it closes nodes.
+// Taints returns the taints that the pool may put on nodes. These are the taints in its spec, and
+// its closing taints, which keep new pods away from nodes that are being emptied.
 func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	taints := make([]corev1.Taint, len(pool.Spec.Taints))
 	for i, t := range pool.Spec.Taints {
@@ -98,7 +98,8 @@ func LatestTaint(taints []corev1.Taint) time.Time {
 	return last
 }
 
-// TaintsKey returns a string that is equal for equal lists of taints.
+// TaintsKey returns a string that identifies a list of NoExecute taints. It is equal for lists with
+// the same taint keys and values in the same order.
 func TaintsKey(taints []corev1.Taint) string {
 	var key strings.Builder
 	for _, t := range taints {

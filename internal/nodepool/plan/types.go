@@ -26,7 +26,7 @@ type NodePlan struct {
 	Remove sets.Set[setting.Key]
 	// Read is the set of keys whose current values the plan depends on.
 	Read sets.Set[setting.Key]
-	// Ownership and Closed are the content of the ownership annotation that the plan writes.
+	// Ownership and Closed are the two parts of the ownership annotation that the plan writes.
 	Ownership ownership.Record
 	Closed    ownership.Closed
 	// OwnershipChanged reports whether ownershipText differs from the node's current ownership
@@ -40,17 +40,20 @@ type NodePlan struct {
 	// Conflicts lists the keys to which a member pool and an older member pool assign different
 	// values.
 	Conflicts []Conflict
-	// Outdated lists the member pools whose settings the node does not fully have yet.
+	// Outdated lists the pools that the node belongs to, but whose settings are not up to date on
+	// the node yet: a setting must still be added, changed or removed.
 	Outdated []string
 	// EvictionPending lists the member pools that still wait for permission to add a NoExecute
-	// taint, or to close the node for such a taint. Evicting lists the member pools whose NoExecute
-	// taint this plan adds, or for whose NoExecute taint it closes the node.
+	// taint to the node, or to close the node to new pods for such a taint. Evicting lists the
+	// member pools that have this permission, and for which this plan adds the taint or closes the
+	// node.
 	EvictionPending, Evicting []string
-	// Emptying lists the taints that the node is closed and being emptied for. Emptied lists the
-	// taints with the eviction WithinBudgets that this plan adds.
+	// Emptying lists the NoExecute taints for which the node is closed to new pods and is being
+	// emptied. Emptied lists the NoExecute taints with the eviction WithinBudgets that this plan
+	// adds.
 	Emptying, Emptied []TaintBeingPrepared
-	// AnnotationsFull lists the member pools that are left out because the node's annotations would
-	// exceed the API server's size limit with their settings.
+	// AnnotationsFull lists the member pools whose settings are not added to the node, because the
+	// node's annotations would then exceed the API server's size limit.
 	AnnotationsFull []string
 
 	// Affected lists the pools for which a setting or an ownership entry changes, oldest first.

@@ -42,8 +42,8 @@ type Node struct {
 
 	// before and after are the node's final states without and with the change of pools.
 	before, after *corev1.Node
-	// gentle lists the NoExecute taints in `after` that are added only after the node has been
-	// emptied within budgets.
+	// gentle lists the NoExecute taints in `after` that are added only after the affected pods have
+	// been evicted within their PodDisruptionBudgets.
 	gentle []corev1.Taint
 }
 

@@ -42,6 +42,7 @@ type Pod struct {
 	// NoExecute taint is added to its node.
 	WithinBudgets bool `json:"withinBudgets,omitempty"`
 	// AfterSeconds is the number of seconds for which the pod tolerates the taint that evicts it.
+	// It is 0 for a pod that is evicted at once or not at all.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
 	// Because is the cause of the effect on the pod: a taint, a RuntimeClass, or "labels" if the
 	// node would lack labels required by the pod's node affinity or node selector.
@@ -99,8 +100,8 @@ func comparePods(a, b Pod) int {
 }
 
 // WithDeletedRuntimeClasses adds to the result of [Pods] the pods whose RuntimeClass is deleted,
-// because their controllers could not create them again. A pod that the result already contains is
-// not added again.
+// because their controllers could not create them again. If the result already contains such a pod,
+// its entry is changed.
 func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.Pod) []Pod {
 	type key struct{ namespace, name string }
 	known := map[key]int{}

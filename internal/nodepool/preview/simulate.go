@@ -35,8 +35,8 @@ type Result struct {
 	pools     []string
 	ownership ownership.Record
 	conflicts []plan.Conflict
-	// gentle lists the NoExecute taints that pools add to the node only after emptying it within
-	// budgets.
+	// gentle lists the NoExecute taints that pools add to the node only after the affected pods
+	// have been evicted within their PodDisruptionBudgets.
 	gentle []corev1.Taint
 	// neverSettles is true if the simulation found no final state, because the pools' labels
 	// repeatedly change which pools select the node. The controllers would throttle the patches of
@@ -57,8 +57,8 @@ func NewSimulator(pools []*tidekeeperv1.NodePool) *Simulator {
 	return s
 }
 
-// asReconciled returns a copy of the pool in the state in which the pool controller would leave it:
-// it manages all keys of its spec, and has its finalizer unless it is being deleted.
+// asReconciled returns a copy of the pool in the state in which the pool controller would leave it.
+// The copy manages all keys of its spec, and has its finalizer unless it is being deleted.
 func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	pool = pool.DeepCopy()
 	if pool.DeletionTimestamp.IsZero() {
@@ -70,8 +70,8 @@ func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	return pool
 }
 
-// Run simulates the controllers until the node reaches its final state. The given node is not
-// modified.
+// Run simulates the controllers until the node reaches its final state, or for at most
+// [plan.WriteBurst] patches. The given node is not modified.
 func (s *Simulator) Run(node *corev1.Node) Result {
 	r := Result{Node: node}
 	for range plan.WriteBurst {

@@ -20,8 +20,9 @@ type karpenterNode struct {
 	} `json:"requirements"`
 }
 
-// node returns the sample of a Karpenter spec with the given labels. A requirement with the
-// operator In and a single value becomes a label, because Karpenter puts it on each node.
+// node returns the labels and taints of the nodes that a Karpenter spec describes, including the
+// given labels. A requirement with the operator In and a single value becomes a label, because
+// Karpenter puts it on each node.
 func (k *karpenterNode) node(labels map[string]string) node {
 	n := node{labels: map[string]string{}, taints: append([]corev1.Taint{}, k.Taints...)}
 	for _, r := range k.Requirements {
@@ -36,7 +37,8 @@ func (k *karpenterNode) node(labels map[string]string) node {
 }
 
 // ofKarpenterPool reads the labels and taints of a Karpenter NodePool. Startup taints are left out,
-// because they are removed again. The sample has no amounts, because only NodeClaims have them.
+// because they are removed again. The result has no resource amounts, because Karpenter specifies
+// these only in NodeClaims.
 func ofKarpenterPool(o *unstructured.Unstructured) (node, error) {
 	var pool struct {
 		Spec struct {
@@ -56,8 +58,8 @@ func ofKarpenterPool(o *unstructured.Unstructured) (node, error) {
 	return n, nil
 }
 
-// ofNodeClaim reads the amounts, labels and taints of a Karpenter NodeClaim, which stands for a
-// single node.
+// ofNodeClaim reads the resource amounts, labels and taints of a Karpenter NodeClaim, which stands
+// for a single node.
 func ofNodeClaim(o *unstructured.Unstructured) (node, error) {
 	var claim struct {
 		Spec   karpenterNode `json:"spec"`

@@ -1,13 +1,14 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sample derives the nodeTemplate of a NodePool from objects that describe its nodes:
-// nodes, Karpenter's NodePools and NodeClaims, and the objects of Cluster API whose annotations
-// tell the cluster autoscaler how large their nodes are. It has no client.
+// Package sample derives the nodeTemplate of a NodePool from objects that describe the pool's
+// nodes. Such objects are nodes, Karpenter's NodePools and NodeClaims, and the objects of Cluster
+// API whose annotations specify the size of nodes for the cluster autoscaler. The package has no
+// client.
 //
-//	sample.go      one template of several samples
-//	karpenter.go   the samples in Karpenter's objects
-//	clusterapi.go  the samples in Cluster API's objects
+//	sample.go      combines several samples into a template
+//	karpenter.go   reads samples from Karpenter's objects
+//	clusterapi.go  reads samples from Cluster API's objects
 package sample
 
 import (
@@ -27,10 +28,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// node is a sample: the amounts, labels and taints of the nodes that an object describes.
+// node is a sample, that is, the resource amounts, labels and taints of the nodes that an object
+// describes.
 type node struct {
-	// allocatable holds the amounts that each node offers to pods. It is nil if the object does not
-	// specify them.
+	// allocatable holds the resource amounts that each node offers to pods. It is nil if the object
+	// does not specify them.
 	allocatable corev1.ResourceList
 	labels      map[string]string
 	taints      []corev1.Taint
@@ -51,9 +53,9 @@ var sources = []source{
 	{"cluster.x-k8s.io", []string{"MachineDeployment", "MachineSet", "MachinePool"}, ofMachines},
 }
 
-// Template returns the nodeTemplate for nodes like the given objects. From several samples, it
-// takes the smallest amount of each resource, the labels that they have in common, and the taints
-// of any of them, so that no sample offers less than the template.
+// Template returns the nodeTemplate for nodes like the given objects. It has the smallest amount of
+// each resource, the labels that all objects have in common, and the taints of any object.
+// Therefore, no object offers less than the template.
 func Template(objects []*unstructured.Unstructured) (*tidekeeperv1.NodeTemplate, error) {
 	if len(objects) == 0 {
 		return nil, errors.New("there is no object: write a Node, a MachineDeployment of Cluster API, or a NodePool and NodeClaims of Karpenter")
@@ -127,8 +129,9 @@ func ofNode(o *unstructured.Unstructured) (node, error) {
 	return node{n.Status.Allocatable, labels, taints}, nil
 }
 
-// meet merges another sample into n. The sample of a Karpenter NodePool has no amounts. All of its
-// labels are on each of its nodes, so they are added to the labels of the other sample.
+// meet merges another sample into n. If both have resource amounts, n keeps the smaller amounts and
+// the common labels. A sample without amounts is that of a Karpenter NodePool, whose labels are on
+// each of its nodes. These labels are added to the labels of the other sample.
 func (n *node) meet(other node) {
 	concrete := n.allocatable != nil && other.allocatable != nil
 	if n.allocatable == nil {
@@ -172,8 +175,8 @@ func complete(amounts corev1.ResourceList) error {
 	return nil
 }
 
-// passing lists the prefixes of the keys of taints that other clients remove again, or that concern
-// a single node.
+// passing lists the key prefixes of taints that a template must not have, because other clients
+// remove them again or because they concern a single node.
 var passing = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/uninitialized", "karpenter.sh/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"}
 
 // perNode lists the labels whose values differ from node to node.

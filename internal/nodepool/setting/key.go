@@ -36,7 +36,7 @@ const (
 type Key struct {
 	Kind Kind
 	// Name is the label key or annotation key. For a taint it is key:effect, because Kubernetes
-	// identifies taints by both.
+	// identifies a taint by its key together with its effect.
 	Name string
 }
 

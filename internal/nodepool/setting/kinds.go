@@ -158,8 +158,9 @@ var taints = field{
 	},
 }
 
-// setTaint changes the named taint in place, or appends it. at becomes the timeAdded of a NoExecute
-// taint, from which the eviction pacing derives whether pods are still being evicted from the node.
+// setTaint changes the value of the named taint, or appends the taint. at becomes the timeAdded of
+// a NoExecute taint, from which the pool controller derives for how long the node counts as
+// evicting pods.
 func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	i := indexOfTaint(node, name)
 	if i < 0 {

@@ -92,8 +92,8 @@ func changesOf(path string, before, after map[string]string) []operation {
 }
 
 // testOf returns the operation that fails unless the path has the given value. A nil value means
-// that the path must not exist: the API server treats a missing value as null, which RFC 6902 does
-// not require. A test in test/e2e verifies that it still does.
+// that the path must not exist, because the API server treats a missing value as null. RFC 6902
+// does not require this behavior, so a test in test/e2e verifies it.
 func testOf(path string, value any) operation { return operation{"test", path, marshal(value)} }
 
 // addOf returns the operation that adds or replaces the value at the given path.

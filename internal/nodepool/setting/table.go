@@ -65,8 +65,8 @@ type Stored struct {
 	// Hashes maps annotation names to the hashes of their values, for annotations with long values.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	Taints map[string]string `json:"taints,omitempty"`
-	// Closed maps the keys of NoExecute taints to the times at which the pool closed the node for
-	// them, in the format RFC 3339. It is not a setting of the node.
+	// Closed maps the keys of NoExecute taints to the times at which the pool closed the node to
+	// new pods for them, in the format RFC 3339. It is not a setting of the node.
 	Closed map[string]string `json:"closed,omitempty"`
 }
 

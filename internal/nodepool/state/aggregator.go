@@ -33,9 +33,9 @@ type eventAggregator struct {
 	joined, left sets.Set[string]
 	// applied is the set of nodes to which the pool's settings were added or updated.
 	applied sets.Set[string]
-	// restored and replaced map node names to setting keys. restored contains the keys whose values
-	// from this pool other clients had changed or removed; replaced contains the keys for which
-	// other clients had set a value.
+	// restored and replaced map node names to the keys of settings that were written for the pool.
+	// restored contains keys whose value from this pool had been changed or removed by another
+	// client. replaced contains keys for which the node had a value that no pool had set.
 	restored, replaced map[string][]setting.Key
 	// conflicting is the set of nodes on which another client or another pool keeps reverting the
 	// pool's changes.
@@ -92,8 +92,8 @@ func (n *eventAggregator) recordChange(node string, c plan.Change) {
 	}
 }
 
-// recordConflictingWriter records that another writer repeatedly reverts the pool's changes to a
-// node.
+// recordConflictingWriter records that another client or another pool repeatedly reverts the pool's
+// changes to a node.
 func (n *eventAggregator) recordConflictingWriter(node string) {
 	n.added = true
 	if n.conflicting == nil {
@@ -187,9 +187,10 @@ func (n *eventAggregator) events() []Event {
 	return all
 }
 
-// The API server limits the note of an event to 1,024 bytes, a node name to 253 bytes, and a label
-// key to 317 bytes. Lists in notes are therefore cut after five entries, or earlier if the entries
-// are long.
+// maxListed is the maximum number of entries of a list in an event's note. maxListLength is the
+// maximum length of a list with several entries, and maxReasonLength that of an error message, both
+// in bytes. The API server limits a note to 1,024 bytes, whereas a node name may have 253 bytes,
+// and a label key 317.
 const (
 	maxListed       = 5
 	maxListLength   = 600

@@ -49,7 +49,8 @@ import (
 type Cluster struct {
 	// Journal collects the changes to pools that will be reported as events.
 	Journal *Journal
-	// Emptying has the methods about nodes that are being emptied within budgets.
+	// Emptying has the methods for nodes whose pods are evicted within PodDisruptionBudgets before
+	// the nodes get NoExecute taints.
 	Emptying Emptying
 	guarded
 }
@@ -128,7 +129,8 @@ func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.
 	})
 }
 
-// isOlder reports whether resourceVersion a of an object is older than its resourceVersion b.
+// isOlder reports whether resourceVersion a of an object is older than its resourceVersion b. It
+// returns false if the two cannot be compared.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0

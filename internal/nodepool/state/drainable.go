@@ -11,8 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// DrainableAsk describes a pool whose spec enables the evaluation of whether its nodes can be
-// drained, as input for the evaluation.
+// DrainableAsk is the input for evaluating whether the nodes of a pool can be drained.
 type DrainableAsk struct {
 	Name       string
 	UID        types.UID
@@ -35,8 +34,9 @@ func DrainableAsks(c *Cluster) (asks []DrainableAsk) {
 	return asks
 }
 
-// Room returns the cluster for simulations of the loss of nodes, and the current value of the
-// model's change counter. The cluster is nil if the counter still equals `since`.
+// Room returns the nodes and pods of the cluster, for simulations of the loss of nodes. changes is
+// the current value of the model's change counter. If this still equals `since`, the returned
+// cluster is nil.
 func Room(c *Cluster, since uint64) (cluster *capacity.Cluster, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

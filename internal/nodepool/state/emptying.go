@@ -20,17 +20,19 @@ type EmptyingProgress struct {
 	// Left is the number of pods that still have to leave the node.
 	Left int
 	// Pod is the namespace and name of a pod that keeps the node from being emptied, and Because is
-	// the reason. Both are empty if all pods leave by themselves.
+	// the reason. Both are empty if no pod is known to do so.
 	Pod, Because string
-	// BlockedSince is the time since which no pod has left the node, or zero if the node does not
-	// count as blocked.
+	// BlockedSince is the time of the last accepted eviction or other progress, if the node counts
+	// as blocked for lack of progress since then. It is zero otherwise.
 	BlockedSince time.Time
 }
 
-// Emptying contains the model's methods for nodes that are being emptied within budgets.
+// Emptying contains the model's methods for nodes that are being emptied, that is, whose pods are
+// evicted within PodDisruptionBudgets before the nodes get NoExecute taints.
 type Emptying struct{ *guarded }
 
-// Taints returns the taints for which a node is closed and is being emptied.
+// Taints returns the NoExecute taints for which a node is closed to new pods and is being emptied.
+// It returns nil for other nodes.
 func (e Emptying) Taints(name string) []plan.TaintBeingPrepared {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,8 +97,9 @@ func (g *graph) emptyingChanged(n *node) {
 	}
 }
 
-// emptyingPlanned updates the pools' sets of nodes that are being emptied after a new plan for a
-// node. before lists the taints that the node was being emptied for under the previous plan.
+// emptyingPlanned is called after a new plan for a node. It updates, in each affected pool, the set
+// of nodes that are being emptied. before lists the taints for which the node was being emptied
+// under the previous plan.
 func (g *graph) emptyingPlanned(n *node, before []plan.TaintBeingPrepared) {
 	if len(before) == 0 && len(n.summary.Emptying) == 0 {
 		return
@@ -119,8 +122,8 @@ func (g *graph) emptyingPlanned(n *node, before []plan.TaintBeingPrepared) {
 	}
 }
 
-// emptyingTaints returns the taints that the node is being emptied for, and the latest time at
-// which it was closed for any of them.
+// emptyingTaints returns the NoExecute taints for which the node is being emptied, and the latest
+// time at which the node was closed to new pods for any of them.
 func (n *node) emptyingTaints() (taints []corev1.Taint, since time.Time) {
 	for _, t := range n.summary.Emptying {
 		taints = append(taints, t.Taint)
@@ -150,8 +153,8 @@ func (p *pool) reportEmptying(nodes map[string]*node, v *PoolSnapshot) {
 }
 
 // sinceLastEviction returns the latest time at which a pool began to evict pods from the node, or
-// zero. A taint that was added after the node had been emptied counts only if `affected` reports
-// that the taint evicts pods nevertheless.
+// zero if no pool has. A taint that was added after the node had been emptied counts only if
+// `affected` reports that the taint evicts pods nevertheless.
 func (n *node) sinceLastEviction(affected func([]corev1.Taint) bool) time.Time {
 	taints := slices.DeleteFunc(n.evictingTaints(), func(on corev1.Taint) bool {
 		gentle := !slices.ContainsFunc(n.pools, func(p *pool) bool {

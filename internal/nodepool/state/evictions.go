@@ -15,8 +15,8 @@ import (
 )
 
 // AllowEvictions permits the pool to add its NoExecute taints to the named nodes, or to close the
-// nodes for these taints. emptied is the set of nodes without affected pods, which need not be
-// closed first.
+// nodes to new pods for these taints. emptied is the set of nodes from which the taints would evict
+// no pods. These nodes need not be closed first.
 func (c *Cluster) AllowEvictions(pool string, names []string, emptied sets.Set[string], now time.Time) Dirty {
 	return c.change(func(g *graph) {
 		p := g.pools[pool]
@@ -31,8 +31,8 @@ func (c *Cluster) AllowEvictions(pool string, names []string, emptied sets.Set[s
 	})
 }
 
-// WithdrawEvictions revokes all pools' permissions to add NoExecute taints to a node and to close
-// it, so that the node must wait again.
+// WithdrawEvictions revokes all pools' permissions to add NoExecute taints to a node or to close it
+// to new pods. The node must then wait for new permissions.
 func (c *Cluster) WithdrawEvictions(name string) Dirty {
 	return c.change(func(g *graph) { withdraw(g, name) })
 }
@@ -51,9 +51,9 @@ func withdraw(g *graph, name string) {
 }
 
 // Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints. list
-// contains the pool's waiting members and all nodes of the cluster whose pods may currently be
-// evicted; members and total are the numbers of nodes in the pool and in the cluster. To be fast,
-// Evictions visits no other nodes, and evaluates pods with the same load.Profile together.
+// contains the pool's waiting members, and all nodes of the cluster from which pods may currently
+// be evicted. members and total are the numbers of nodes in the pool and in the cluster. To be
+// fast, Evictions visits no other nodes, and evaluates pods with the same load.Profile together.
 func (c *Cluster) Evictions(name string, maxDuration time.Duration, now time.Time) (list []plan.NodeEviction, members, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

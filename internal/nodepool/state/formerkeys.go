@@ -12,11 +12,11 @@ import (
 // maxFormerKeys is the maximum number of remembered keys that pools no longer manage.
 const maxFormerKeys = 4096
 
-// formerKeys remembers the keys that pools managed in the past, by pool name: keys of deleted
-// pools, and keys removed from a spec. A leader that is stopped in the middle of a write can still
-// set such a key on a node after the pool has stopped managing it. formerKeys then proves that the
-// setting belongs to the pool. The node's ownership annotation does not prove it, because the
-// annotation can be forged.
+// formerKeys remembers, by pool name, the keys that pools managed in the past. These are keys of
+// deleted pools, and keys removed from a spec. A leader that is stopped in the middle of a write
+// can still set such a key on a node after the pool has stopped managing it. The setting is then
+// removed because formerKeys contains the key. The node's ownership annotation alone is no
+// sufficient reason to remove it, because the annotation can be forged.
 //
 // The keys are kept until the process exits, even in a standby.
 type formerKeys struct {

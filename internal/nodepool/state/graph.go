@@ -35,8 +35,8 @@ type graph struct {
 	// formerKeys holds the keys that pools managed in the past but no longer manage.
 	formerKeys formerKeys
 	// tainted maps each node to the time at which a pool last added a NoExecute taint to it, or
-	// closed it for such a taint. Entries older than the maximum eviction duration are dropped when
-	// they are read.
+	// closed it to new pods for such a taint. Entries older than the maximum eviction duration are
+	// dropped when they are read.
 	tainted map[string]time.Time
 	// journal records which nodes join and leave pools.
 	journal *Journal
@@ -200,8 +200,8 @@ func (g *graph) dropNode(name string) {
 	g.loads.Drop(name)
 }
 
-// offer sets the resources that a node offers, and updates the sums of the node's pools. If
-// `object` is nil, the node offers no resources.
+// offer sets the capacity and allocatable resources of a node, and updates the sums of the node's
+// pools. If `object` is nil, the node has no resources.
 func (g *graph) offer(n *node, object *corev1.Node) {
 	var capacity, allocatable []resources.Amount
 	if object != nil {

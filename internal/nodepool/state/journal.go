@@ -22,8 +22,8 @@ type Journal struct {
 
 func newJournal() *Journal { return &Journal{pools: map[string]*eventAggregator{}} }
 
-// startMoves starts recording nodes that join and leave pools. It reports whether they were not
-// recorded before.
+// startMoves starts recording nodes that join and leave pools. It returns false if recording has
+// already started.
 func (j *Journal) startMoves() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -41,8 +41,9 @@ type node struct {
 	limiter *rate.Limiter
 }
 
-// difference marks the parts of a node that differ between two versions. record is the ownership
-// annotation, and going is whether the node is being deleted.
+// difference has a field for each part of a node, which is true if that part differs between two
+// versions of the node. record is the ownership annotation. going is true if only the second
+// version is being deleted, or only the first.
 type difference struct {
 	amounts, taints, labels, annotations, record, unschedulable, going bool
 }
@@ -97,8 +98,8 @@ func (n *node) named(before, now *plan.Summary) []string {
 	return names
 }
 
-// allowWrite reports whether the rate limit permits a write of the node now. If it does, the write
-// is counted.
+// allowWrite reports whether the rate limit permits a write of the node now. A permitted write
+// counts towards the limit.
 func (n *node) allowWrite(now time.Time) bool {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(rate.Every(plan.WriteInterval), plan.WriteBurst)

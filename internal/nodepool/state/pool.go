@@ -114,7 +114,8 @@ type writes struct {
 	// refused maps node names to error messages, for the nodes on which the API server rejects the
 	// pool's settings.
 	refused map[string]string
-	// cleanups counts, per node, the writes since the deletion of the pool began.
+	// cleanups maps node names to the number of writes of the node since the deletion of the pool
+	// began.
 	cleanups map[string]int
 }
 
@@ -126,17 +127,17 @@ func (w *writes) accepted(node string) bool {
 	return was
 }
 
-// maxCleanups is the maximum number of times that the manager removes a pool being deleted from a
-// node's ownership annotation. After that, the deletion no longer waits for the node, so that a
-// client that keeps forging the annotation cannot block the deletion.
+// maxCleanups is the maximum number of writes of a node for which the deletion of a pool waits.
+// After that, the node's ownership annotation may still name the pool, because another client keeps
+// forging the annotation. Such a client must not be able to block the deletion.
 const maxCleanups = 5
 
 // awaits reports whether the pool's deletion still has to wait for a node that has the pool's
 // settings.
 func (w *writes) awaits(node string) bool { return w.cleanups[node] < maxCleanups }
 
-// report fills in the snapshot's fields about nodes that reject the pool's settings or have
-// conflicts with older pools.
+// report sets the snapshot's fields about nodes to which the pool's settings cannot be written, and
+// about conflicts with older pools.
 func (p *pool) report(v *PoolSnapshot) {
 	v.Refused = len(p.plans.annotationsFull) + len(p.writes.refused)
 	if len(p.plans.annotationsFull) > 0 {

@@ -47,15 +47,17 @@ type PoolSnapshot struct {
 	StatusWritten time.Time
 
 	// Outdated is the number of members that do not match the pool's spec yet. EvictionPending is
-	// the number of these members that wait for a NoExecute taint.
+	// the number of these members that wait for permission to get a NoExecute taint or to be closed
+	// to new pods for it.
 	Outdated, EvictionPending int
-	// Emptying is the number of members that are being emptied within budgets, and Blocked is the
-	// number of blocked members among them. LongestBlocked describes the member that has been
-	// blocked for the longest time.
+	// Emptying is the number of members that are being emptied within budgets. Blocked is the
+	// number of these members that count as blocked, because no pod has left for a long time.
+	// LongestBlocked describes the member that has been blocked for the longest time, or is nil if
+	// there is none.
 	Emptying, Blocked int
 	LongestBlocked    *tidekeeperv1.BlockedNode
-	// HeldBackBy describes the freeze that holds back the members counted in EvictionPending. It is
-	// set by the caller, not by [Cluster.Pool].
+	// HeldBackBy describes the Freeze that holds back the pool's NoExecute taints and evictions. It
+	// is empty if there is none. It is set by the caller, not by [Cluster.Pool].
 	HeldBackBy string
 
 	// Conflicted is the number of members on which an older pool sets a key to another value than

@@ -97,8 +97,8 @@ func (c *Cluster) RecordWrite(name string, nodePlan *plan.NodePlan) Dirty {
 }
 
 // RecordFailure records that a node could not be written for the named pools, and adds the failure
-// to the journal. If the API server rejected the write, the pools count as rejected on the node
-// until a write succeeds or is no longer needed.
+// to the journal. refused is true if the API server rejected the write. The settings of the pools
+// then count as rejected on the node until a write succeeds or is no longer needed.
 func (c *Cluster) RecordFailure(name string, pools []string, err error, refused bool) Dirty {
 	return c.change(func(g *graph) {
 		n := g.nodes[name]
@@ -131,7 +131,8 @@ func (c *Cluster) RecordFailure(name string, pools []string, err error, refused 
 }
 
 // WaitsFor reports whether the deletion of a pool has to wait for a node whose ownership annotation
-// names the pool or, if `unreadable` is set, cannot be parsed.
+// names the pool or, if `unreadable` is set, cannot be parsed. For a pool that is not being
+// deleted, it returns true only for an annotation that can be parsed.
 func (c *Cluster) WaitsFor(pool, name string, unreadable bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

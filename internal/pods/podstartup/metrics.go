@@ -14,9 +14,9 @@ import (
 // metricStage is the name of the histogram of stage durations.
 const metricStage = "tidekeeper_pod_startup_stage_seconds"
 
-// buckets lists the buckets' upper bounds in seconds, for users who do not scrape native
-// histograms. Durations are whole seconds, so the first bucket contains all real durations below
-// two seconds.
+// buckets lists the upper bounds of the buckets in seconds, for users who do not scrape native
+// histograms. Durations are whole seconds, so the bucket up to 1 contains all durations that were
+// really shorter than two seconds.
 var buckets = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 
 // metrics holds the histograms of pod startups. The number of series depends on the number of node

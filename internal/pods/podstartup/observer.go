@@ -16,12 +16,12 @@ import (
 
 // observer counts the startup of each pod once, when the pod first becomes Ready.
 //
-// The observer does not mark the pods that it has counted, so it must derive which pods were
-// counted. It counts a pod if the pod became Ready after this manager began to lead, and this
-// manager observed that. Therefore a restarted manager does not count pods that it finds Ready or
-// that may have been Ready before, and a new leader does not count pods that its predecessor has
-// counted. Pods that become Ready while no manager leads, or within the second in which a manager
-// begins to lead, are never counted: counting too few pods is better than counting a pod twice.
+// The observer does not mark the pods that it has counted. It counts a pod only if the pod became
+// Ready after this manager began to lead, and if this manager observed that. A restarted manager
+// therefore does not count pods that are Ready when it starts, or that may have been Ready before.
+// A new leader does not count pods that the previous leader has counted. Pods that become Ready
+// while no manager leads, or within the second in which a manager begins to lead, are never
+// counted. Counting too few pods is better than counting a pod twice.
 type observer struct {
 	metrics *metrics
 	// poolOf returns the name of a node's pool. It returns "" if the node belongs to no pool.
@@ -31,7 +31,8 @@ type observer struct {
 	// awaited is the set of pods that will be counted when they become Ready. Most pods of a
 	// cluster are already Ready, and are not in the set.
 	awaited sets.Set[types.UID]
-	// leadingSince is the time at which this manager began to lead. It is zero on a standby.
+	// leadingSince is the time at which this manager began to lead; zero if this manager is not the
+	// leader.
 	leadingSince time.Time
 }
 
@@ -39,7 +40,8 @@ func newObserver(m *metrics, poolOf func(string) string) *observer {
 	return &observer{metrics: m, poolOf: poolOf, awaited: sets.New[types.UID]()}
 }
 
-// lead makes the observer count the pods that become Ready after the given time.
+// lead makes the observer count the pods that become Ready after the given time, at which this
+// manager began to lead.
 func (o *observer) lead(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

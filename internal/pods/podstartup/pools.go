@@ -18,8 +18,8 @@ import (
 // the node pool controller computes, because that controller may be turned off.
 type pools struct {
 	mu sync.Mutex
-	// byPrecedence is sorted by age, oldest pool first. If several pools select a node, the node
-	// belongs to the oldest.
+	// byPrecedence lists the pools by age, oldest first. If several pools select a node, the node
+	// belongs to the oldest of these pools.
 	byPrecedence []compiledPool
 }
 
@@ -53,8 +53,8 @@ func (p *pools) drop(name string) {
 	p.byPrecedence = slices.DeleteFunc(p.byPrecedence, func(c compiledPool) bool { return c.Name == name })
 }
 
-// poolOf returns the name of the node's pool. If several pools select the node, it returns the
-// oldest; if none does, it returns "".
+// poolOf returns the name of the pool to which the node belongs: the oldest pool that selects the
+// node. It returns "" if no pool selects the node.
 func (p *pools) poolOf(node *corev1.Node) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// stageEnd describes the end of a startup stage, as far as the pod's status shows it.
+// stageEnd describes the end of a startup stage, as far as the pod's status shows it. reached is
+// true if the stage has ended.
 type stageEnd struct {
 	reached bool
 	// at is the time at which the stage ended. It is zero if the status does not contain the time.
@@ -21,7 +22,8 @@ type stageEnd struct {
 	inexact bool
 }
 
-// whenTrue returns a function that reads a stage's end from the given condition.
+// whenTrue returns a function for a stage that ends when the given condition becomes True. The
+// function returns the end of the stage.
 func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd {
 	return func(pod *corev1.Pod) stageEnd {
 		c := pods.Condition(pod, conditionType)
@@ -32,11 +34,10 @@ func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd 
 	}
 }
 
-// ReadyAgain returns the time at which a pod became Ready again. A pod without readiness gates
-// becomes Ready as soon as its containers are ready. If its condition Ready changed later than
-// that, there was another reason, such as the recovery of its node. ReadyAgain returns the zero
-// time if the pod may have become Ready for the first time. It needs the pod's spec, which caches
-// may leave out.
+// ReadyAgain returns the time at which a pod became Ready again; zero if the pod may have become
+// Ready for the first time. A pod without readiness gates becomes Ready as soon as its containers
+// are ready. If its condition Ready changed later, the change had another cause, such as the
+// recovery of its node. ReadyAgain needs the pod's spec, which caches may leave out.
 func ReadyAgain(pod *corev1.Pod) time.Time {
 	ready, containers := pods.Condition(pod, corev1.PodReady), pods.Condition(pod, corev1.ContainersReady)
 	if len(pod.Spec.ReadinessGates) > 0 || !isTrue(ready) || !isTrue(containers) || containers.LastTransitionTime.IsZero() {
@@ -89,8 +90,8 @@ func endOfContainerStarts(pod *corev1.Pod) stageEnd {
 	return e
 }
 
-// firstStart returns the time of a container's first known start, or false if the container was
-// never started. The time is zero if the status does not contain it.
+// firstStart returns the time of the first start of a container that its status contains; zero if
+// the status lacks the time. It returns false if the container was never started.
 func firstStart(s *corev1.ContainerStatus) (time.Time, bool) {
 	var first time.Time
 	started := false

@@ -58,9 +58,9 @@ func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// longestRestart is the maximum number of bytes kept of the annotation with the time of the restart
-// that created a pod; a valid time is shorter. longestStages is the maximum number of bytes of the
-// encoded durations.
+// longestRestart and longestStages are the maximum lengths of a summary's reason and message in
+// bytes. The reason is the time of the restart that created the pod, and a valid time is shorter.
+// The message contains the encoded durations.
 const (
 	longestRestart = 64
 	longestStages  = 256

@@ -16,8 +16,8 @@ import (
 // less than one Resolution.
 const Resolution = time.Second
 
-// maxStartup is the maximum plausible duration of a startup. Times after that are ignored as
-// implausible.
+// maxStartup is the maximum plausible duration of a startup. A time in the pod's status that would
+// result in a longer startup is ignored.
 const maxStartup = 100 * 365 * 24 * time.Hour
 
 // StageName is the name of a startup stage. It names the event that ends the stage.
@@ -54,8 +54,8 @@ type Timeline struct {
 	// after the pod became Ready, none of its restarts are counted, because the status does not
 	// show which of them happened earlier.
 	Restarts int64
-	// Ended is true if the pod has terminated or is being deleted, so that no further stages
-	// follow. The status of such a pod does not show whether it was ever Ready.
+	// Ended is true if the pod has terminated or is being deleted, so that it completes no more
+	// stages. The status of such a pod does not show whether it was ever Ready.
 	Ended bool
 }
 
@@ -64,7 +64,7 @@ type Stage struct {
 	Name StageName
 	// Start is the time at which the stage started and the previous stage ended.
 	Start time.Time
-	// Duration is the stage's duration. It is zero for a stage that is not Done, except in the
+	// Duration is the stage's duration. It is zero for a stage that is not completed, except in the
 	// result of [Timeline.At].
 	Duration time.Duration
 	// Share is the stage's share of the timeline's total duration, from 0 to 1. It is 0 if the
@@ -72,9 +72,9 @@ type Stage struct {
 	Share float64
 	// Done is true if the pod has completed the stage. All stages but the last are Done.
 	Done bool
-	// Estimated is true if the end of the stage was estimated, because the time in the status is
-	// missing or implausible: before the pod's creation or after the end of a later stage. The
-	// nearest plausible time is then used.
+	// Estimated is true if the end of the stage was estimated, because its time in the pod's status
+	// is missing, inexact or implausible. A time before the pod's creation or after the end of a
+	// later stage is implausible. The nearest plausible time is then used.
 	Estimated bool
 	// Waits lists the reasons for which the pod waits in this stage. For a completed stage, it
 	// lists the reasons that the status still contains. Completed scheduling and image pulls leave
@@ -100,8 +100,8 @@ func (t Timeline) Total() time.Duration {
 	return total
 }
 
-// Slowest returns the longest stage, and the first of several longest stages. It returns false if
-// there are no stages.
+// Slowest returns the stage with the longest duration. If several stages are equally long, it
+// returns the first of them. It returns false if there are no stages.
 func (t Timeline) Slowest() (Stage, bool) {
 	if len(t.Stages) == 0 {
 		return Stage{}, false
@@ -115,8 +115,8 @@ func (t Timeline) Slowest() (Stage, bool) {
 	return slowest, true
 }
 
-// At returns a copy of the timeline in which the last stage, unless it is Done, lasts until now.
-// Each stage's share of the total duration is recomputed.
+// At returns a copy of the timeline in which the current stage, if any, lasts until now. Each
+// stage's share of the total duration is recomputed.
 func (t Timeline) At(now time.Time) Timeline {
 	t.Stages = append([]Stage(nil), t.Stages...)
 	if n := len(t.Stages); n > 0 && !t.Stages[n-1].Done {
@@ -140,8 +140,8 @@ func (t *Timeline) setShares() {
 	}
 }
 
-// stages lists the startup stages in order. Each has functions that return the stage's end and the
-// reasons for waiting in the stage.
+// stages lists the startup stages in order. end returns the end of the stage, and waits returns the
+// reasons for which a pod waits in the stage.
 var stages = []struct {
 	name  StageName
 	end   func(*corev1.Pod) stageEnd
@@ -157,9 +157,9 @@ var stages = []struct {
 // New returns a pod's timeline.
 //
 // A pod's status contains only the last transition of each condition. If a pod became Ready a
-// second time, or if the kubelet rewrote its conditions, the timeline therefore ends at the last of
-// these times. If conditions contradict each other, the condition of the later stage counts: a pod
-// that is Ready must have been initialized, and no later than it became Ready.
+// second time, or if the kubelet rewrote its conditions, the timeline therefore ends at the last
+// transition. If conditions contradict each other, the condition of the later stage counts. For
+// example, a pod that is Ready must have been initialized at that time or before.
 func New(pod *corev1.Pod) Timeline {
 	t := stagesOf(pod)
 	for i := range t.Stages {
@@ -170,12 +170,12 @@ func New(pod *corev1.Pod) Timeline {
 	return t
 }
 
-// Durations is like [New], but costs less, because it returns only the stages' names, times and
-// durations.
+// Durations is like [New], but costs less, because it omits the reasons for waiting, the restarts
+// and the shares.
 func Durations(pod *corev1.Pod) Timeline { return stagesOf(pod) }
 
-// stagesOf returns a timeline with only the stages' names, times and durations. The cache uses it,
-// because it computes the timeline at each change of each pod.
+// stagesOf returns a timeline without the reasons for waiting, the restarts and the shares. The
+// cache uses it, because it computes the timeline at each change of each pod.
 func stagesOf(pod *corev1.Pod) Timeline {
 	ends := make([]stageEnd, len(stages))
 	completed := 0

@@ -42,7 +42,8 @@ type Wait struct {
 	Reason, Message string
 	// Duration is the run time of a completed init container.
 	Duration time.Duration
-	// Restarts is the container's number of restarts.
+	// Restarts is the number of restarts of the container; 0 if the pod does not wait for a
+	// container.
 	Restarts int64
 }
 
@@ -61,7 +62,8 @@ const (
 	ReasonNotSet = "NotSet"
 )
 
-// imageReasons is the set of reasons by which the kubelet reports that a container lacks its image.
+// imageReasons is the set of reasons by which the kubelet reports that a container's image cannot
+// be pulled or used.
 var imageReasons = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 	"InvalidImageName": true, "RegistryUnavailable": true, "SignatureValidationFailed": true,
@@ -76,7 +78,8 @@ func waitsForScheduler(pod *corev1.Pod, stage Stage) []Wait {
 }
 
 // waitsForInit returns a Wait for each init container that has not completed, and a Wait with the
-// run time for each that has. Sidecars keep running, so they only have to start.
+// run time for each init container that has completed. A sidecar keeps running, so there is no Wait
+// for it once it has started.
 func waitsForInit(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	for _, c := range pod.Spec.InitContainers {
@@ -143,7 +146,7 @@ func startedBy(s *corev1.ContainerStatus, by time.Time) bool {
 }
 
 // waitsForGates returns a Wait for each readiness gate that is not True. For a completed stage, it
-// returns a Wait for the gate that became True last, if it did so after the containers were ready.
+// returns a Wait for the gate that became True last, if that was after the containers became ready.
 func waitsForGates(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	var last time.Time

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// observation is an input of the watcher: a pod's state as sent by the API server, the end of a
-// pod's existence, or an event about a pod.
+// observation is an input of the watcher: a state of a pod that the API server has sent, the
+// deletion of a pod, or an event about a pod.
 type observation struct {
 	seen time.Time
 	pod  *corev1.Pod
@@ -20,12 +20,14 @@ type observation struct {
 	// gone is true if the pod no longer exists. reason explains how its deletion was observed.
 	gone   bool
 	reason string
-	// event, if not nil, is an event about the pod. The pod's state is then not a new observation.
+	// event is an event about the pod; nil for other observations. If it is set, pod is not a new
+	// state.
 	event *corev1.Event
 }
 
-// transitions returns the transitions from a pod's last reported state to the observation. It also
-// returns the state that counts as reported after these transitions have been reported.
+// transitions returns the transitions between the state reported, up to which a pod was reported,
+// and the observation. It also returns the state up to which the pod is reported after these
+// transitions.
 func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Pod) {
 	var list []Transition
 	state := o.pod
@@ -93,8 +95,8 @@ func (b *backlogs) report(key string, report func(Transition) error) error {
 	}
 }
 
-// next returns the unreported transitions of a pod's oldest pending observation, and the state
-// after them.
+// next returns the unreported transitions of a pod's oldest pending observation, and the state of
+// the pod after these transitions. It returns false if no observation is pending.
 func (b *backlogs) next(key string) ([]Transition, *corev1.Pod, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,6 +115,7 @@ func (b *backlogs) advance(key string) {
 }
 
 // finish removes a pod's oldest pending observation after all its transitions have been reported.
+// state is the state of the pod after these transitions.
 func (b *backlogs) finish(key string, state *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -37,8 +37,10 @@ func (d *differ) container(was, is *corev1.ContainerStatus) {
 	from := stateOf(was)
 	add := func(t Transition) {
 		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
-		// If the container waits again for another reason, it need not have been running in
-		// between, so this does not count as a repetition.
+		// If From and To are equal, the container has been in another state in between. The
+		// exception is a waiting container: its reason can change without a run in between, for
+		// example from ErrImagePull to ImagePullBackOff. It counts as having run in between only if
+		// its restart count has increased.
 		t.Repeated = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
 		from = t.To
 		d.add(t)
@@ -87,7 +89,8 @@ func stateOf(s *corev1.ContainerStatus) string {
 	}
 }
 
-// end returns the transition for a container's termination.
+// end returns the transition for a container's termination, with its exit code and termination
+// message.
 func end(t *corev1.ContainerStateTerminated) Transition {
 	message := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Message != "" {

@@ -15,12 +15,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// maxWaiting is the maximum number of events that are kept until their pods have been read. Events
-// about pods outside of the watch's selector would otherwise be kept forever. The oldest events are
-// dropped.
+// maxWaiting is the maximum number of events that are kept until their pods have been read. Without
+// a limit, events about pods outside of the watch's selector would be kept forever. The oldest
+// events are dropped.
 const maxWaiting = 1000
 
-// happened returns the transition for an event about the pod.
+// happened returns the transition for an event. pod is the pod that the event is about.
 func happened(e *corev1.Event, pod *corev1.Pod) Transition {
 	t := Transition{
 		Kind: Event, Name: containerOf(e.InvolvedObject.FieldPath), Type: e.Type, Reason: e.Reason, Message: e.Message,
@@ -53,8 +53,8 @@ type eventFeed struct {
 	waiting []*corev1.Event // oldest first
 }
 
-// keep adds a pod to the known pods and forwards the events that waited for it. For a known pod, it
-// updates the state.
+// keep adds a pod to the known pods, and forwards the events that were waiting for the pod. If the
+// pod is already known, keep only updates its state.
 func (f *eventFeed) keep(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,8 +83,8 @@ func (f *eventFeed) forget(pod *corev1.Pod) {
 }
 
 // add forwards an event as soon as its pod is known. If past is true, the event happened before the
-// watch began; it is skipped if its pod is already known, because the state that it explains is not
-// reported.
+// watch began. Such an event is skipped if its pod is already known, because the state that the
+// event explains is not reported.
 func (f *eventFeed) add(e *corev1.Event, past bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 	// Phase means that the pod's phase changed. From and To are phases.
 	Phase Kind = "Phase"
 	// Condition means that a condition of the pod changed. Name is the condition's type; From and
-	// To are its statuses. They are equal if only the reason changed. A status is "" if the pod
+	// To are its statuses, which are equal if only the reason changed. A status is "" if the pod
 	// does not have the condition.
 	Condition Kind = "Condition"
 	// Container means that a container's state changed. Name is the container's name; From and To
@@ -44,7 +44,7 @@ const (
 	Deleted Kind = "Deleted"
 )
 
-// States of a container, the values of From and To in a Container transition.
+// States of a container, the values of From and To in a transition of the kind Container.
 const (
 	Waiting    = "waiting"
 	Running    = "running"
@@ -70,20 +70,21 @@ type Transition struct {
 	To      string `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Type is an event's type, Normal or Warning. Count is the number of the event's occurrences if
-	// there is more than one.
+	// Type is an event's type, Normal or Warning. Count is the number of the event's occurrences; 0
+	// if it occurred once.
 	Type  string `json:"type,omitempty"`
 	Count int32  `json:"count,omitempty"`
-	// Restarts is the container's number of restarts.
+	// Restarts is the number of restarts of the container whose state changed.
 	Restarts int32 `json:"restarts,omitempty"`
-	// Repeated is true if From and To are equal because the API server did not send the state in
-	// between.
+	// Repeated is true if From and To are equal because the API server did not send the state
+	// between them.
 	Repeated bool `json:"repeated,omitempty"`
 }
 
-// Diff returns the transitions between two states of a pod, ordered by their timestamps.
-// Transitions without a timestamp are placed in the order in which they usually happen. old is nil
-// if the pod did not exist before. If the UIDs differ, pod has replaced old.
+// Diff returns the transitions from the state old of a pod to the state pod, ordered by their
+// timestamps. Transitions without a timestamp are placed in the order in which they usually happen.
+// old is nil if the pod did not exist before. If the UIDs differ, pod is another pod, which has
+// replaced old.
 func Diff(old, pod *corev1.Pod) []Transition {
 	if old != nil && old.UID != pod.UID {
 		return append([]Transition{deleted(old, "replaced by another pod of the same name")}, Diff(nil, pod)...)
@@ -148,9 +149,8 @@ func (d *differ) add(t Transition) {
 	d.transitions = append(d.transitions, withPod(t, d.pod))
 }
 
-// phase adds a transition if the phase has changed and `here` is true. Diff calls phase at several
-// positions of the order, and sets `here` only at the position where the transition usually
-// happens.
+// phase adds a transition if the phase has changed and `here` is true. Diff calls phase several
+// times, and sets `here` only in the call at the position where the transition usually happens.
 func (d *differ) phase(here bool) {
 	was, is := d.old.Status, d.pod.Status
 	if here && (was.Phase != is.Phase || was.Reason != is.Reason) {
@@ -169,7 +169,7 @@ func (d *differ) condition(kind corev1.PodConditionType) {
 		is = &corev1.PodCondition{}
 	}
 	t := Transition{Kind: Condition, Name: string(kind), From: string(was.Status), To: string(is.Status), Reason: is.Reason, Message: is.Message}
-	// If only the reason of a condition changes, its time does not change.
+	// LastTransitionTime does not change if only the reason of a condition changes.
 	moved := is.LastTransitionTime.After(was.LastTransitionTime.Time)
 	if moved || was.Status != is.Status {
 		t.Time = is.LastTransitionTime.Time
@@ -180,8 +180,8 @@ func (d *differ) condition(kind corev1.PodConditionType) {
 	}
 }
 
-// otherConditions returns the types of all conditions without a fixed position in the order, sorted
-// by name: readiness gates, disruptions, and others.
+// otherConditions returns the types of all conditions for which Diff has no fixed position, such as
+// readiness gates and disruptions, sorted by name.
 func (d *differ) otherConditions() []corev1.PodConditionType {
 	kinds := map[corev1.PodConditionType]bool{}
 	for _, pod := range []*corev1.Pod{d.old, d.pod} {
@@ -203,7 +203,8 @@ func (d *differ) deletion() {
 	}
 	t := Transition{Kind: Deleting}
 	if grace := d.pod.DeletionGracePeriodSeconds; grace != nil {
-		// The deletion timestamp is the end of the grace period.
+		// The deletion timestamp is the end of the grace period. Subtract the grace period to get
+		// the time of the request.
 		length := time.Duration(*grace) * time.Second
 		t.Time = d.pod.DeletionTimestamp.Add(-length)
 		t.Message = fmt.Sprintf("grace period %s", length)
@@ -211,9 +212,9 @@ func (d *differ) deletion() {
 	d.add(t)
 }
 
-// inOrder sorts the transitions by time. A transition without a time stays behind its predecessor.
-// The transitions of a container stay in order even if its status contains a termination before the
-// start.
+// inOrder sorts the transitions by time. A transition without a time stays behind the transition
+// that precedes it. The transitions of a container keep their order even if its status contains a
+// termination before the start.
 func (d *differ) inOrder() []Transition {
 	type placed struct {
 		at time.Time

@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
-// workers is the number of workers, which report different pods at the same time. At any time, a
-// pod is reported by at most one worker.
+// workers is the number of workers. They report different pods at the same time, but never the same
+// pod.
 const workers = 4
 
 // byReadiness is the name of the index of pods by their readiness.
@@ -41,14 +41,14 @@ type Watcher struct {
 	// dropped.
 	OnTransition func(Transition) error
 
-	// OnStart is called with the number of pods that exist at the start, and with how many of them
-	// are not ready.
+	// OnStart is called with the number of pods that exist at the start, and the number of these
+	// pods that are not ready.
 	OnStart func(pods, unready int)
 	// OnLost is called once when the API server becomes unreachable. OnRegained is called when it
 	// can be reached again.
 	OnLost     func(error)
 	OnRegained func()
-	// OnNoEvents is called once if events cannot be read. Pods are still watched then.
+	// OnNoEvents is called once if events cannot be read. Pods are still watched in this case.
 	OnNoEvents func(error)
 	// OnDropped is called after transitions of a pod were dropped, with the pod's key
 	// namespace/name, the number of dropped transitions, and the last error of OnTransition.
@@ -56,8 +56,8 @@ type Watcher struct {
 }
 
 // Run watches pods until the context ends or watching is impossible, for instance because of
-// missing rights. It returns the reason, after all observed transitions have been reported and its
-// goroutines have ended.
+// missing rights, and returns the reason. Before it returns, all observed transitions have been
+// reported, and its goroutines have ended.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -89,7 +89,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	})
 	<-ctx.Done()
 	reading.Wait()
-	// The workers first empty a queue that is shut down, so that all observed transitions are
+	// The workers empty the queue after it has been shut down, so that all observed transitions are
 	// reported.
 	queue.ShutDown()
 	reporting.Wait()
@@ -105,7 +105,7 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	defer stop(nil)
 	connection := &reconnect.Connection{
 		Source: cache.ToListerWatcherWithContext(w.Events),
-		// The watch of pods already reports a lost connection.
+		// Do nothing here, because the watch of pods already reports a lost connection.
 		OnLost: func(error) {}, OnRegained: func() {},
 		Stop: func(err error) {
 			w.OnNoEvents(err)
@@ -179,7 +179,7 @@ func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventF
 
 func (w *Watcher) selects(pod string) bool { return len(w.Names) == 0 || w.Names[pod] }
 
-// count returns the number of selected pods, and how many of them are not ready.
+// count returns the number of selected pods, and the number of selected pods that are not ready.
 func (w *Watcher) count(store cache.Indexer) (all, unready int) {
 	for _, status := range store.ListIndexFuncValues(byReadiness) {
 		list, err := store.ByIndex(byReadiness, status)

@@ -12,8 +12,8 @@ import (
 // maxRetries is the number of retries of a pod's key before the pod's transitions are dropped.
 const maxRetries = 3
 
-// Delays between retries. They are short because a user waits for the output, but three retries
-// must take longer than a brief failure.
+// Bounds of the delays between retries. The delays are short because a user waits for the output,
+// but three retries must take longer than a brief failure.
 const (
 	firstDelay = 200 * time.Millisecond
 	maxDelay   = 5 * time.Second

@@ -26,8 +26,8 @@ import (
 )
 
 // Requests requests restarts of Deployments for a controller. It requests each restart with a
-// suspended ScheduledRestart, so that the restart has the same health gate, budget and history as
-// other restarts. The time for which a restart is requested identifies it: even if it is requested
+// suspended ScheduledRestart, so that the restart is checked, limited and recorded like any other
+// restart. The time for which a restart is requested identifies it: even if it is requested
 // repeatedly, the Deployment is restarted only once.
 type Requests struct {
 	client client.Client
@@ -38,8 +38,8 @@ type Requests struct {
 	purpose, label string
 }
 
-// New returns the Requests of a controller. purpose is a word in the names of its ScheduledRestarts,
-// and label is the key of a label on them. served is the result of [Served].
+// New returns the Requests of a controller. purpose is a word in the names of its
+// ScheduledRestarts, and label is the key of a label on them. served is the result of [Served].
 func New(c client.Client, served bool, purpose, label string) *Requests {
 	return &Requests{client: c, served: served, purpose: "-" + purpose + "-", label: label}
 }
@@ -67,10 +67,10 @@ func (r *Requests) Known(ctx context.Context, d *appsv1.Deployment) (*tidekeeper
 }
 
 // Request requests a restart of a Deployment for the given time. If a restart for that time has
-// already ended, it requests a restart for a later time. value is the value of the label. known is
-// the result of [Requests.Known] that led to the request. If the ScheduledRestart has changed
-// since, Request returns a conflict error, so that two requests at the same time cause a single
-// restart.
+// already ended, it requests a restart for a later time. value is the value of the label with the
+// key r.label. known is the result of [Requests.Known] that led to the request. If the
+// ScheduledRestart has changed since then, Request returns a conflict error, so that two concurrent
+// requests cause a single restart.
 func (r *Requests) Request(ctx context.Context, deployment *appsv1.Deployment, known *tidekeeperv1.ScheduledRestart, value string, start time.Time) error {
 	if known == nil {
 		return r.create(ctx, deployment, value, workload.FormatTime(start))
@@ -113,8 +113,8 @@ func (r *Requests) create(ctx context.Context, deployment *appsv1.Deployment, va
 	return nil
 }
 
-// nameFor returns the name of the ScheduledRestart that moves the pods of a Deployment. For a
-// Deployment that was deleted and recreated, the name is different.
+// nameFor returns the name of the ScheduledRestart that moves the pods of a Deployment. If the
+// Deployment is deleted and created again, the name changes.
 func (r *Requests) nameFor(d *appsv1.Deployment) string {
 	const longest = 200
 	hash := sha256.Sum256([]byte(d.UID))

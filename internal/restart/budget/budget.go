@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Default values of the limits of the restart budget.
+// Defaults of the limits of the restart budget; the share is a percentage of the slots.
 const (
 	DefaultMaxConcurrent  = 20
 	DefaultNamespaceShare = 50
 	DefaultSlotAge        = 10 * time.Minute
 )
 
-// Highest values to which the limits of the restart budget can be configured.
+// Highest values of the limits of the restart budget; the share is a percentage of the slots.
 const (
 	HighestMaxConcurrent  = 100_000
 	HighestNamespaceShare = 100
@@ -35,34 +35,33 @@ const (
 	FlagSlotAge        = "restart-slot-age"
 )
 
-// Budget limits the number of restarts in progress, in the cluster and in each namespace. A free
-// slot goes to the namespace that uses the fewest slots. Among namespaces that use the same number,
-// slots are given in turn, to the namespace that has waited longest since its last slot. Within a
-// namespace, and among namespaces that have had no slot since they began to wait, the restart that
-// has waited longest is next. A namespace with a long queue therefore delays only its own restarts,
-// no matter how quickly they complete.
+// Budget limits the number of restarts in progress, in the cluster and in each namespace: a restart
+// needs a free slot to start. A free slot goes to the namespace that uses the fewest slots. Among
+// namespaces that use the same number, it goes to the namespace that has waited longest since its
+// last slot. Within a namespace, and among namespaces that have had no slot since they began to
+// wait, the restart that has waited longest is next. A namespace with a long queue therefore delays
+// only its own restarts, no matter how quickly they complete.
 //
-// The budget is kept in memory only. A new leader fills it with the waiting restarts and the
-// restarts in progress, which it reads from the status of the ScheduledRestarts. The key of a
-// restart is the name of its ScheduledRestart.
+// The budget is kept in memory only. A new leader adds the waiting restarts and the restarts in
+// progress, according to the status of the ScheduledRestarts. The key of a restart is the namespace
+// and name of its ScheduledRestart.
 type Budget struct {
-	// limit is the number of slots in the cluster. share is the number of slots that a namespace
-	// may use.
+	// limit is the number of slots in the cluster, share the number that a namespace may use.
 	limit, share int
 
 	mu sync.Mutex
-	// held maps each restart that holds a slot to the time at which it began to use the slot; zero
-	// if the restart has not started yet.
+	// held maps each restart that holds a slot to the time at which it began to use the slot. The
+	// time is zero if the restart has not started yet.
 	held   map[types.NamespacedName]time.Time
 	spaces spaces
 	// outlived is the set of restarts in progress that lost their slots after the maximum time.
 	outlived map[types.NamespacedName]bool
 	// since maps each waiting restart to the time at which it began to wait.
 	since map[types.NamespacedName]time.Time
-	// expected is the set of waiting restarts that have not requested a slot from this budget yet.
+	// expected is the set of waiting restarts for which [Budget.Take] has not been called yet.
 	expected map[types.NamespacedName]bool
 	turns    turns
-	// given is the total number of slots that this budget has given so far.
+	// given is the total number of slots that this budget has given to restarts since its creation.
 	given uint64
 }
 
@@ -96,8 +95,8 @@ func (s *space) remove(w waiter) {
 // spaces maps each namespace that uses or waits for a slot to its state.
 type spaces map[string]*space
 
-// of returns the state of a namespace, and creates it if necessary. served is the initial value of
-// [space.served].
+// of returns the state of a namespace. If necessary, it creates a state in which the field
+// [space.served] has the given value.
 func (s spaces) of(namespace string, served uint64) *space {
 	if s[namespace] == nil {
 		s[namespace] = &space{served: served}
@@ -144,9 +143,9 @@ func New(limit, percent int) *Budget {
 // but at least 1.
 func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
-// Hold gives a slot to a restart in progress, even if no slot is free, unless the restart has lost
-// its slot before or already waits for a new slot. It returns the time since which the restart has
-// used its slot: the earliest start time with which Hold was called for it.
+// Hold gives a slot to a restart in progress, even if no slot is free, and returns the earliest
+// start time with which Hold was called for that slot. If the restart has lost its slot before, or
+// waits for another slot, it gets none, and Hold returns the given time.
 func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,8 +159,8 @@ func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	return b.held[key]
 }
 
-// Take requests a slot for a restart, and reports whether the restart has a slot now. Otherwise it
-// waits from the given time on, or keeps its place if it is already waiting.
+// Take requests a slot for a restart, and reports whether the restart has a slot now. A restart
+// without a slot waits from the given time on, or keeps its place if it is already waiting.
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,9 +178,9 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
-// Expect adds a restart to the queue that is waiting according to its status, but has not called
-// Take yet. Take then sets the time since which it waits, and Release removes it. With Expect, a
-// new leader considers all waiting namespaces, regardless of the order in which they call Take.
+// Expect adds a restart to the queue if it waits for a slot according to its status. [Budget.Take]
+// later replaces the given time, and [Budget.Release] removes the restart. Without Expect, a new
+// leader would give the slots to the restarts for which Take happens to be called first.
 func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +203,7 @@ func (b *Budget) wait(key types.NamespacedName, since time.Time) {
 	b.moved(in)
 }
 
-// Spare gives a free slot to a restart if no other restart waits. It reports whether the given
+// Spare gives a slot to a restart if a slot is free and no restart waits. It reports whether the
 // restart has a slot now.
 func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
@@ -268,8 +267,8 @@ func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 // Limit returns the maximum number of restarts that can hold a slot.
 func (b *Budget) Limit() int { return b.limit }
 
-// ShareUsed reports whether a namespace uses all slots of its share. It always returns false if the
-// share equals the limit.
+// ShareUsed reports whether a namespace uses all slots of its share. It returns false if the share
+// equals the limit, because the limit then keeps restarts waiting, not the share.
 func (b *Budget) ShareUsed(namespace string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -311,7 +310,7 @@ func (b *Budget) vacate(key types.NamespacedName) bool {
 	return true
 }
 
-// leave removes a restart from its queue, and reports whether it was waiting.
+// leave removes a restart from the queue of its namespace, and reports whether the restart waited.
 func (b *Budget) leave(key types.NamespacedName) bool {
 	since, waits := b.since[key]
 	if !waits {
@@ -342,7 +341,8 @@ func (b *Budget) next() []types.NamespacedName {
 		first.served = b.given + uint64(len(next))
 		b.moved(first)
 	}
-	// The restarts in next do not hold their slots yet, so undo the changes to their namespaces.
+	// The chosen restarts do not hold slots yet, so undo the changes of the loop to their
+	// namespaces.
 	for in, before := range served {
 		in.given, in.served = 0, before
 		b.moved(in)
@@ -350,7 +350,7 @@ func (b *Budget) next() []types.NamespacedName {
 	return next
 }
 
-// moved updates a namespace in the heap [Budget.turns] after the namespace's state has changed.
+// moved updates the position of a namespace in the heap [Budget.turns] after its state has changed.
 func (b *Budget) moved(in *space) {
 	waits := in.given < len(in.queue) && in.held+in.given < b.share
 	switch {

@@ -12,14 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// activeRestart writes status.active, which describes the restart in progress. Each method is a
-// transition: a restart is claimed, then its tick is sent or it evicts pods, and finally it ends.
-// No other type writes status.active or its fields.
+// activeRestart writes status.active, which describes the restart in progress. A restart is first
+// claimed (written to status.active). Then its tick, the scheduled time, is sent to the target, or
+// pods are evicted. Finally the restart ends. No other type writes status.active or its fields.
 type activeRestart struct{ state *state }
 
-// claim claims the candidate's tick for the target of the spec, and returns the start time of the
-// restart: the candidate's due time, or now if that is later. hash is the hash of the ConfigMaps
-// and Secrets with which the new pods start.
+// claim writes a restart for the candidate's tick (its scheduled time) to status.active, with the
+// target of the spec. It returns the start time of the restart: the candidate's due time, or now if
+// that is later. hash is the hash of the ConfigMaps and Secrets with which the new pods start.
 func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 	starts = later(c.due, a.state.now)
 	ref := a.state.spec.TargetRef
@@ -30,9 +30,9 @@ func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 	return starts
 }
 
-// send records that the tick is sent now. If now is later than the planned start by at least the
-// given duration, the start time becomes now, since the restart could not make progress before.
-// send reports whether the start time has changed.
+// send records that the tick (the scheduled time of the restart) is sent to the target now. If the
+// planned start is at least the duration late ago, the start time becomes now, since the restart
+// could not make progress before. send reports whether the start time has changed.
 func (a *activeRestart) send(late time.Duration) (restarted bool) {
 	active := a.state.status.Active
 	if a.state.now.Sub(active.StartedTime.Time) < late {
@@ -73,5 +73,5 @@ func (a *activeRestart) end() *tidekeeperv1.ActiveRestart {
 	return ended
 }
 
-// takeBack removes the restart in progress from the status, as if its tick had never been claimed.
+// takeBack removes the restart in progress from the status, as if it had never been written there.
 func (a *activeRestart) takeBack() { a.state.status.Active = nil }

@@ -15,7 +15,8 @@ import (
 
 // PodAges describes the ages of the target's pods, as far as they are known.
 type PodAges struct {
-	// Oldest is the creation time of the oldest pod; zero if there is no pod.
+	// Oldest is the creation time of the oldest pod; zero if there is no pod, or if Unwatched is
+	// true.
 	Oldest time.Time
 	// Unwatched is true if the ages are unknown because the manager does not watch pods.
 	Unwatched bool
@@ -23,18 +24,18 @@ type PodAges struct {
 	Live bool
 }
 
-// latestStart is the time that a window reserves for other restarts, which may have to run first. A
-// restart for the age of pods becomes due at least this much earlier than necessary to end before
-// the window closes. In a window shorter than 40 minutes, a quarter of the window is reserved
-// instead.
+// latestStart is a reserve at the end of a window. A restart for the age of pods becomes due at
+// least this much before the last moment at which it could still end within the window, in case
+// other restarts have to run first. In a window shorter than 40 minutes, the reserve is a quarter
+// of the window.
 const latestStart = 10 * time.Minute
 
 // ageTrigger restarts workloads whose pods are too old.
 //
-// status.nextAgeTime is the time at which the restart becomes due, or an earlier time. Since pods
-// are only replaced with younger pods, their ages need not be read before then. The exception is an
-// open window: a restart for younger pods can be due as well then, because these pods have to last
-// until the next window opens.
+// status.nextAgeTime is the time at which the restart becomes due, or an earlier time. Before then,
+// the ages of the pods need not be read, since pods are only replaced with younger pods. The
+// exception is an open window: a restart may be due earlier in it, if the pods would become too old
+// before the next window opens.
 type ageTrigger struct {
 	state   *state
 	windows schedule.Windows
@@ -42,7 +43,7 @@ type ageTrigger struct {
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// tooOld is the candidate for a restart for the age of pods; nil if no such restart is due.
+	// tooOld is the restart for the age of pods that is due now; nil if none is due.
 	tooOld *candidate
 }
 
@@ -59,15 +60,15 @@ func (t *ageTrigger) confirm() Need {
 	return NeedNothing
 }
 
-// pass does nothing, since the next tick follows from the ages of the pods.
+// pass does nothing after a restart, since the next due time follows from the ages of the pods.
 func (t *ageTrigger) pass(*candidate) {}
 
 // ended records the end of a restart whose trigger was the age of pods. reason is the reason in the
 // history entry of the restart.
 func (t *ageTrigger) ended(active *tidekeeperv1.ActiveRestart, reason string) {
 	if reason != tidekeeperv1.ReasonTargetNotFound {
-		// The ages of pods that the restart did not replace count from this tick. This does not
-		// apply if the workload was deleted, since another workload of the same name has other
+		// Pods that the restart did not replace count as created at its scheduled time. If the
+		// workload was deleted, they do not, since another workload of the same name has other
 		// pods.
 		t.state.status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
 	}
@@ -82,8 +83,8 @@ func (t *ageTrigger) edited(retargeted bool) {
 	}
 }
 
-// observe determines when a restart for the age of the pods is due, and returns the next fact that
-// is needed to determine this. ended is true if a restart has just ended. rolling is true if the
+// observe determines when a restart for the age of the pods is due. It returns the next fact that
+// the decision needs for this. ended is true if a restart has just ended. rolling is true if the
 // pods are being replaced.
 func (t *ageTrigger) observe(ended, rolling bool) Need {
 	status, now := t.state.status, t.state.now
@@ -97,8 +98,8 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 		t.wake.set(next.Time)
 		return NeedNothing
 	case next != nil && !ended && rolling:
-		// Do not read the pods while they are being replaced, because the result would change too
-		// often.
+		// The ages of the pods keep changing while the pods are being replaced, so use the due time
+		// in the status instead.
 		t.tooOld = newCandidate(t, tidekeeperv1.TriggerAge, next.UTC())
 		return NeedNothing
 	case t.ages == nil:
@@ -108,8 +109,8 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 	if tick.IsZero() {
 		status.NextAgeTime = nil
 		if !t.ages.Unwatched {
-			// The cache may not show the pods yet, but it will show them before the oldest pod can
-			// reach the age limit.
+			// The cache may not show the pods yet. Decide again when the oldest pod can have
+			// reached the age limit; the cache shows the pods by that time.
 			t.wake.set(now.Add(AgeLimit(t.state.restart)))
 		}
 		return NeedNothing
@@ -126,8 +127,8 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 	return NeedNothing
 }
 
-// wakeAtWindow sets the alarm to the time at which the next window opens, and reports whether a
-// window is open now.
+// wakeAtWindow schedules the next decision for the time at which the next window opens, and reports
+// whether a window is open now. It returns false if the spec has no windows.
 func (t *ageTrigger) wakeAtWindow() (open bool) {
 	if len(t.windows) == 0 {
 		return false
@@ -159,9 +160,9 @@ func (t *ageTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	return t.tick().Equal(active.ScheduledTime.Time), NeedNothing
 }
 
-// tick returns the tick of the restart for the age of pods, which may be in the future. It is zero
-// if there are no pods. Pods that the last restart did not replace count as created at that
-// restart, so that they do not cause another restart immediately.
+// tick returns the scheduled time of the restart for the age of pods, which may be in the future.
+// It is zero if there are no pods. Pods that the last restart did not replace count as created at
+// that restart, so that they do not cause another restart immediately.
 func (t *ageTrigger) tick() time.Time {
 	if t.ages.Oldest.IsZero() {
 		return time.Time{}
@@ -192,9 +193,9 @@ func (t *ageTrigger) message() string {
 	return message
 }
 
-// AgeLimit returns the age of the oldest pod at which a restart becomes due: the maximum pod age of
-// the spec, minus the part of the spread that comes after this ScheduledRestart's offset. It
-// returns 0 without a maximum pod age.
+// AgeLimit returns the age of the oldest pod at which a restart becomes due; 0 without a maximum
+// pod age. Without spec.spreadSeconds, it is the maximum pod age of the spec. With it, each
+// ScheduledRestart gets an earlier age, so that the restarts are distributed over that period.
 func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	limit := restart.Spec.GetMaxPodAge()
 	spread := min(seconds(restart.Spec.SpreadSeconds), limit/2)
@@ -202,10 +203,10 @@ func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 }
 
 // ageTick returns the time at which a workload must be restarted if "since" is the creation time of
-// its oldest pod. Usually this is the time at which the pod reaches the limit. "took" is the
-// duration of a restart. If no window remains open for that long then, the result is a time in the
-// previous window: the earliest time at which new pods last until the next window opens. Windows
-// without such a time are skipped.
+// its oldest pod, and "took" is the duration of a restart. Usually this is the time at which the
+// pod reaches the limit. If no window is open for the duration of a restart then, it is the
+// earliest time in the previous window at which new pods last until the next window opens. If there
+// is no such time, it is the time at which the next window opens.
 func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, took time.Duration) time.Time {
 	old := since.Add(limit)
 	if len(windows) == 0 {

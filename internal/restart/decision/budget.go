@@ -10,7 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Slots describes the limits of the restart budget that can keep a restart from getting a slot.
+// Slots describes the limits of the restart budget that can keep a restart waiting for a slot.
 type Slots struct {
 	// Limit is the total number of slots; 0 if unknown. Share is the number of slots that a
 	// namespace may use.
@@ -20,8 +20,8 @@ type Slots struct {
 	ShareUsed bool
 }
 
-// budgetGate is closed while a restart has no slot of the restart budget. It is checked last, when
-// all other gates are open.
+// budgetGate keeps a restart from starting while it has no slot of the restart budget. This
+// condition is checked last, when all other conditions for a restart hold.
 type budgetGate struct {
 	hasSlot bool
 	slots   Slots
@@ -34,7 +34,8 @@ type budgetGate struct {
 	outlived bool
 }
 
-// budgetUsedUp is the blocker of a restart without a slot if the limits of the budget are unknown.
+// budgetUsedUp is the reason for which a restart without a slot cannot start, if the limits of the
+// restart budget are unknown.
 var budgetUsedUp = blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: (&budgetGate{}).usedUp("is")}
 
 func (g *budgetGate) blocks() *blocker {
@@ -80,8 +81,9 @@ func (g *budgetGate) take(since time.Time) bool {
 	return g.hasSlot
 }
 
-// follow determines whether a restart that started at the given time has exceeded the maximum time
-// for which a restart holds its slot. Otherwise it sets the alarm to the end of that time.
+// follow determines whether the restart that started at the given time has exceeded the maximum
+// time for which a restart holds its slot. Otherwise it schedules the next decision for the end of
+// that time.
 func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	if g.age == 0 {
 		return
@@ -92,5 +94,6 @@ func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	}
 }
 
-// renew resets outlived, because the restart in progress has ended or its tick is sent only now.
+// renew records that no restart has outlived its slot. It is called when the restart in progress
+// ends, and when a delayed restart gets its slot and starts only now.
 func (g *budgetGate) renew() { g.outlived = false }

@@ -19,10 +19,12 @@ import (
 type Config struct {
 	// Hash is the hash of the content of the ConfigMaps and Secrets; "" if it is not known yet.
 	Hash string
-	// Changed is the time of the last change of the content, or a later time.
+	// Changed is the time of the last change of the content, or a later time if the exact time is
+	// unknown.
 	Changed time.Time
-	// Restless is the time of the first change in the current burst of changes; zero if the last
-	// change was a single change. Source is the object that changed last.
+	// Restless is the time of the first change in the current burst (a series of changes in quick
+	// succession); zero if the last change was a single change. Source is the object that changed
+	// last.
 	Restless time.Time
 	Source   Source
 	// Problem is the reason for which the content is unknown, and Message explains it. Both are ""
@@ -35,7 +37,8 @@ type Config struct {
 	Live bool
 }
 
-// DefaultChangeSettle is the default of [Input.ChangeSettle].
+// DefaultChangeSettle is the default of [Input.ChangeSettle], the time for which ConfigMaps and
+// Secrets must remain unchanged before a restart becomes due.
 const DefaultChangeSettle = 10 * time.Second
 
 // configRetry is the time after which a decision is repeated if the content of the ConfigMaps and
@@ -72,14 +75,15 @@ type changeTrigger struct {
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// changed is the candidate for a restart for a change; nil if no such restart is due.
+	// changed is the restart for a change that is due now; nil if none is due.
 	changed *candidate
 }
 
-// times returns the due time of the restart for a change: the tick plus the offset of this
-// ScheduledRestart, but not before the minimum interval has ended. Further changes while the
-// restart waits postpone it to the end of the burst of changes, without adding the offset again. If
-// the restart has already started, its due time is its start time.
+// times returns the due time of the restart for a change; there is no deadline. The due time is the
+// tick (the scheduled time) plus the offset of this ScheduledRestart, but not before the minimum
+// interval has ended. More changes while the restart waits postpone it to the end of the burst of
+// changes, without adding the offset again. If the restart has already started, its due time is its
+// start time.
 func (t *changeTrigger) times(tick time.Time) (due, deadline time.Time) {
 	status := t.state.status
 	due = later(tick.Add(place(t.state.restart)), t.interval.ends())
@@ -106,7 +110,8 @@ func (t *changeTrigger) confirm() Need {
 	}
 }
 
-// pass does nothing, since the next tick follows from the content with which the pods were started.
+// pass does nothing after a restart, since the next due time follows from the content with which
+// the pods were started.
 func (t *changeTrigger) pass(*candidate) {}
 
 // edited resets the due time of the restart for a change and the number of consecutive delays after
@@ -159,8 +164,8 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	tick := t.tick()
 	if status.NextChangeTime == nil && t.interval.ends().After(now) {
-		// The restart is not due before the end of the minimum interval. Note its due time already
-		// now, although the content may not have settled yet.
+		// The restart is not due before the end of the minimum interval. Write its due time to the
+		// status now, although the content may not have settled yet.
 		if !t.config.Live {
 			return NeedLiveConfig
 		}
@@ -170,8 +175,7 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 		t.wake.set(tick)
 		return NeedNothing
 	}
-	// Do not read the pods while they are being replaced, because the result would change too
-	// often.
+	// Do not read the pods while they are being replaced, because their ages keep changing.
 	if !rolling {
 		if done, need := t.observePods(); done || need != NeedNothing {
 			return need
@@ -261,9 +265,9 @@ func (t *changeTrigger) possible() bool {
 	return t.state.spec.OnConfigChange != "" && t.state.replacesPods() && t.config != nil && t.config.Problem == ""
 }
 
-// lasts reports whether the content is still the content for which the restart in progress was
-// started. After another change, even if it was reverted, a new restart becomes due at its own
-// time.
+// lasts reports whether the restart in progress is still necessary: the content is the same as when
+// the restart was claimed, and not all pods are newer than the content. After another change, even
+// if it was reverted, a new restart becomes due at its own time.
 func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	switch {
 	case !t.config.Live:
@@ -277,9 +281,9 @@ func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	}
 }
 
-// tick returns the tick of the restart for a change. The tick must be later than all ticks for
-// which the target was restarted, since these restarts did not have the new content. Otherwise the
-// new restart would count as already done.
+// tick returns the scheduled time (the tick) of the restart for a change. It must be later than all
+// times for which the target was restarted, since these restarts did not have the new content.
+// Otherwise the new restart would count as already done.
 func (t *changeTrigger) tick() time.Time {
 	tick := t.settled()
 	for _, at := range marks(t.state.target, t.state.now) {
@@ -317,8 +321,8 @@ func (t *changeTrigger) note(tick time.Time) {
 }
 
 // start returns the hash of the content with which new pods will start if any trigger starts a
-// restart now; "" if changes cannot trigger restarts. It also resets the due time of the restart
-// for a change, which the new restart serves.
+// restart now; "" if changes cannot trigger restarts. It also clears the due time of the restart
+// for a change, since the new restart replaces it.
 func (t *changeTrigger) start() string {
 	t.state.status.NextChangeTime = nil
 	if !t.possible() {
@@ -361,8 +365,7 @@ func (t *changeTrigger) message() string {
 }
 
 // ChangePending reports whether a ScheduledRestart must be restarted for a change that its status
-// does not show yet, neither as due nor as served by a restart. hash is the hash of the current
-// content; "" if unknown.
+// does not show yet. hash is the hash of the current content; "" if unknown.
 func ChangePending(restart *tidekeeperv1.ScheduledRestart, hash string) bool {
 	status := &restart.Status
 	return restart.Spec.OnConfigChange != "" && !restart.Spec.Suspend && status.ConsecutiveFailures < restart.Spec.FailureLimit && status.Active == nil && status.NextChangeTime == nil &&

@@ -28,7 +28,8 @@ var ReadyReasons = []string{
 // Triggers lists all triggers of restarts.
 var Triggers = []tidekeeperv1.Trigger{tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge, tidekeeperv1.TriggerChange}
 
-// TickReasons lists the possible reasons for each outcome of a tick.
+// TickReasons lists the possible reasons for each outcome of a tick, the scheduled time of a
+// restart. The reason "" means that none is given.
 var TickReasons = map[tidekeeperv1.Outcome][]string{
 	tidekeeperv1.OutcomeSucceeded: {""},
 	tidekeeperv1.OutcomeFailed: {
@@ -81,22 +82,24 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
-	// failure describes the last failed attempt to send the tick. It is set only if the decision
-	// sends the tick again. Otherwise that attempt may have sent the tick although it returned an
-	// error.
+	// failure describes the last failed attempt to send the tick (the scheduled time of the
+	// restart) to the target. It is set only if the decision sends the tick again. Otherwise the
+	// failed attempt may have reached the target nevertheless.
 	failure SendFailure
 	// scheduled is true if the ScheduledRestart has a schedule.
 	scheduled bool
-	// brief holds the conditions of brief decisions, for which [Input.Brief] is true; nil if the
-	// current decision is not brief.
+	// brief holds the conditions of decisions without messages ([Input.Brief]), for reuse; nil if
+	// the current decision has messages.
 	brief briefConditions
 }
 
-// briefConditions maps each reason to the conditions of a brief decision: the condition Ready with
-// that reason. They are never modified, so that all statuses share them.
+// briefConditions maps each reason to the conditions of a decision without messages
+// ([Input.Brief]), which is only the condition Ready with that reason. The slices are never
+// modified, so that all statuses can share them.
 type briefConditions map[string][]metav1.Condition
 
-// of returns the conditions of a brief decision whose condition Ready has the given reason.
+// of returns the conditions of a decision without messages whose condition Ready has the given
+// reason.
 func (b briefConditions) of(reason string) []metav1.Condition {
 	if b[reason] == nil {
 		b[reason] = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: reason}}
@@ -176,8 +179,9 @@ func (c *conditions) diagnose() diagnosis {
 	return c.diagnoseTriggers()
 }
 
-// missing returns the blocker that makes the schedule miss tick after tick, or nil. The condition
-// Ready shows this blocker permanently, so that the status is not written twice for each tick.
+// missing returns the reason for which the schedule misses one tick (scheduled time) after another;
+// nil if it does not. The condition Ready shows this reason permanently, so that the status is not
+// written twice for each tick.
 func (c *conditions) missing() *blocker {
 	if !c.misses.goOn(c.triggers.schedule.ticks.Offset) {
 		return nil
@@ -189,7 +193,8 @@ func (c *conditions) missing() *blocker {
 	return blocked
 }
 
-// diagnoseWait returns the conditions if a due tick waits for the given blocker.
+// diagnoseWait returns the content of the conditions while a due restart waits. b is the reason for
+// which the restart cannot start.
 func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	switch b.reason {
 	case tidekeeperv1.ReasonFrozen:
@@ -201,7 +206,8 @@ func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	}
 }
 
-// waitingMessage describes the blocker that a due tick waits for, and the deadline of the tick.
+// waitingMessage describes the reason for which a due restart waits, and the deadline of the
+// restart.
 func (c *conditions) waitingMessage() string {
 	until := ""
 	if !c.waiting.until.IsZero() && c.misses.quietUntil().IsZero() {
@@ -210,8 +216,8 @@ func (c *conditions) waitingMessage() string {
 	return "a restart is due and waits" + until + ": " + c.waiting.blocker.message
 }
 
-// diagnoseTriggers returns the conditions if no tick is due. They show the time of the next
-// restart, or the reason for which there is none.
+// diagnoseTriggers returns the content of the conditions if no restart is due. They show the time
+// of the next restart, or the reason for which there is none.
 func (c *conditions) diagnoseTriggers() diagnosis {
 	status, ages, config := c.state.status, c.triggers.age.ages, c.triggers.change.config
 	switch {
@@ -234,7 +240,8 @@ func (c *conditions) diagnoseTriggers() diagnosis {
 	}
 }
 
-// text returns the result of write. If the output is brief, it returns "" and does not call write.
+// text returns the result of write. If the decision has no messages ([Input.Brief]), it returns ""
+// and does not call write.
 func (c *conditions) text(write func() string) string {
 	if c.brief != nil {
 		return ""
@@ -242,7 +249,8 @@ func (c *conditions) text(write func() string) string {
 	return write()
 }
 
-// frozenMessage describes the freeze that holds back a tick, and the end of the freeze.
+// frozenMessage describes the freeze for which a due restart waits, and the deadline of the restart
+// if that is before the end of the freeze.
 func (c *conditions) frozenMessage() string {
 	message := "a restart is due and waits for " + c.waiting.blocker.message
 	if until := c.waiting.until; !until.IsZero() && until.Before(c.waiting.blocker.until) && c.misses.quietUntil().IsZero() {
@@ -277,7 +285,8 @@ func (c *conditions) restartingMessage() string {
 			message += "; " + active.Eviction.Refused
 		}
 	} else if c.failure.Refused {
-		// Failures other than a rejection pass quickly, and are not worth two status writes.
+		// Show only rejections. Other failures end quickly, and showing them would cost two status
+		// writes.
 		message += "; " + c.failure.String()
 	}
 	if c.budget.outlived {

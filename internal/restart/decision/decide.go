@@ -31,11 +31,10 @@ type decider struct {
 	eviction eviction
 	launcher launcher
 
-	// other is a second decider, which computes the status that would result if no tick were
-	// claimed before it is due.
+	// other is a second decider. It computes the status that would result if no restart were
+	// written to the status before it is due.
 	other *decider
-	// brief holds the conditions of earlier brief decisions, for which [Input.Brief] is true, for
-	// reuse.
+	// brief holds the conditions of earlier decisions without messages ([Input.Brief]), for reuse.
 	brief briefConditions
 }
 
@@ -49,9 +48,9 @@ func (d *Decider) Decide(in *Input) *Output { return d.decider.decideAbout(in) }
 
 // Decide makes a decision about a ScheduledRestart.
 //
-// status.nextScheduleTime is the next undecided tick. It advances only when that tick is started,
-// skipped or missed. Decisions need no state other than the status and the annotations of the
-// target.
+// status.nextScheduleTime is the next undecided tick (scheduled time) of the schedule. It advances
+// only when that tick is started, skipped or missed. Decisions need no state other than the status
+// and the annotations of the target.
 func Decide(in Input) Output { return *new(Decider).Decide(&in) }
 
 func (d *decider) decideAbout(in *Input) *Output {
@@ -69,7 +68,8 @@ func (d *decider) decideAbout(in *Input) *Output {
 	return d.output(d.decide())
 }
 
-// withoutClaim returns the status that would result if no tick were claimed early.
+// withoutClaim returns the status that would result if no restart were written to the status before
+// it is due.
 func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
 	if d.other == nil {
 		d.other = &decider{}
@@ -122,9 +122,9 @@ func (d *decider) prepare(in *Input) {
 	d.eviction.live, d.eviction.pods, d.eviction.attempts, d.eviction.next = in.Live, in.Pods, in.Attempts, nil
 }
 
-// earlyClaim returns the tick of the restart in progress as a tick that was claimed early. Its
-// window gate ignores the duration of the last restart, which was already compared with the window
-// when the tick was claimed.
+// earlyClaim describes the restart in progress, which was written to the status before it was due.
+// Its window gate ignores the duration of the last restart, because the duration was already
+// compared with the window at the time of that write.
 func (d *decider) earlyClaim() *earlyClaim {
 	set := &gateSet{}
 	set.open(d.in, &history{now: d.in.Now})
@@ -155,8 +155,11 @@ func (d *decider) decide() Need {
 	case wasActive == nil:
 		need = d.start()
 	case status.Active == nil && (d.triggers.due() || !same):
-		// If a restart is due now, leave it to the next decision: it needs its own slot, must come
-		// after restarts that have waited longer, and uses the target of the spec.
+		// The restart in progress has just ended. If another restart is due, or if the spec now
+		// names another target, make the next decision at once. This decision cannot start a
+		// restart: the next restart needs its own slot of the restart budget, which may first go to
+		// restarts that have waited longer. It also restarts the target of the spec, while this
+		// decision is about the target of the ended restart, which may be another workload.
 		d.wake.set(d.state.now)
 	}
 	d.triggers.request.note()
@@ -182,7 +185,8 @@ func (d *decider) decide() Need {
 	return need
 }
 
-// rolling reports whether the pods of the target are being replaced.
+// rolling reports whether no restart can start now because the pods of the target are being
+// replaced.
 func (d *decider) rolling() bool {
 	return d.gates.rolling(d.state.now, d.triggers.lastDue(d.state.now))
 }
@@ -202,7 +206,8 @@ func (d *decider) follow() Need {
 	return progress.follow()
 }
 
-// start starts a restart for a due tick, or claims a tick that will be due soon.
+// start starts a restart for a due tick, or claims a tick that will be due soon (writes it to
+// status.active). It returns the next fact that the decision needs.
 func (d *decider) start() Need {
 	starter := starter{
 		state: &d.state, triggers: &d.triggers, gates: d.gates.inOrder(), query: &d.gates.query, budget: &d.budget, misses: &d.misses, eviction: &d.eviction,
@@ -221,8 +226,8 @@ func (d *decider) start() Need {
 	return d.launcher.launch(chosen.start)
 }
 
-// poll sets the alarm for the next read of a target whose changes cause no events. Reads are
-// frequent while a tick waits for the target, and rare while the target does not exist.
+// poll schedules the next read of a target whose changes cause no events. Reads are frequent while
+// a due restart waits for the target, and rare while the target does not exist.
 func (d *decider) poll() {
 	switch {
 	case !d.state.polled || d.state.status.Active != nil:

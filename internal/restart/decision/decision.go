@@ -23,7 +23,7 @@ type Input struct {
 	Ticks   *schedule.Schedule
 	Windows schedule.Windows
 	Invalid error
-	// Offset is the time from a tick to the start of its restart. See [Offset].
+	// Offset is the time from a tick (a scheduled time) to the start of its restart. See [Offset].
 	Offset time.Duration
 
 	// Freezes lists the freezes that apply to the namespace and have not ended. FreezesLive is true
@@ -31,8 +31,8 @@ type Input struct {
 	Freezes     []period.Period
 	FreezesLive bool
 
-	// After lists the predecessors (spec.after). Cycle lists the names on a cycle through this
-	// ScheduledRestart; nil if there is no cycle.
+	// After lists the predecessors, the ScheduledRestarts in spec.after. Cycle lists the names on a
+	// cycle of predecessors that contains this ScheduledRestart; nil if there is no such cycle.
 	After []Predecessor
 	Cycle []string
 
@@ -56,8 +56,9 @@ type Input struct {
 
 	// Live is true if Target was read from the API server instead of the cache.
 	Live bool
-	// RolledOut reports whether a rollout for the tick of the restart in progress has ever begun;
-	// nil if unknown. A rollout that was undone also counts, since it leaves a revision behind.
+	// RolledOut reports whether a rollout for the tick (the scheduled time) of the restart in
+	// progress has ever begun; nil if unknown. A rollout that was undone also counts, since it
+	// leaves a revision behind.
 	RolledOut *bool
 	// PodStartups lists the startup time of each new pod; nil if unknown. Callers without a cache
 	// of pods pass an empty slice.
@@ -72,7 +73,7 @@ type Input struct {
 	// spec.onConfigChange is not set, or if the target does not exist.
 	Config *Config
 	// ChangeSettle is the time for which Config must remain unchanged before a restart for a change
-	// becomes due, so that a burst of edits leads to a single restart.
+	// becomes due. Several edits in quick succession then lead to a single restart.
 	ChangeSettle time.Duration
 	// HasSlot is true if the restart has a slot of the restart budget.
 	HasSlot bool
@@ -85,22 +86,25 @@ type Input struct {
 	// means that there is always an event.
 	FreezesShared, FreezeConfirmed time.Duration
 
-	// ClaimAhead is the time before a tick at which the tick may be claimed; 0 means never.
+	// ClaimAhead is the time before a tick is due at which the tick may be claimed, that is,
+	// written to status.active; 0 means never.
 	ClaimAhead time.Duration
-	// BeforeClaim is the status before this process claimed the tick of the restart in progress
-	// early. It is nil if another process made the claim, or if this process has since tried to
-	// send the tick. Then only the target shows whether the tick was sent.
+	// BeforeClaim is the status before this process wrote the restart in progress to it, in advance
+	// of the due time. It is nil if another process wrote it, or if this process has since tried to
+	// send the tick. In these cases, only the target shows whether the tick was sent.
 	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
 
 	// SlotAge is the maximum time for which a restart holds its slot; 0 means until the restart
 	// ends.
 	SlotAge time.Duration
-	// Sent is the last tick that this process sent. The workload also has it as an annotation, but
-	// kubectl rollout undo reverts the annotation together with the pod template.
+	// Sent is the last tick (scheduled time) that this process sent to the target; zero if none.
+	// The target also has it as an annotation, but kubectl rollout undo reverts the annotation
+	// together with the pod template.
 	Sent time.Time
 
-	// SendFailure describes this process's last attempt to send the tick of the restart in
-	// progress. Its zero value means that the attempt did not fail, or that there was none.
+	// SendFailure describes this process's last attempt to send the tick (the scheduled time) of
+	// the restart in progress to its target. Its zero value means that the attempt did not fail, or
+	// that there was none.
 	SendFailure SendFailure
 
 	// LeadingSince is the time at which this process became the leader.
@@ -113,7 +117,7 @@ type Input struct {
 	Brief bool
 }
 
-// Need is a fact that the caller provides only if a decision depends on it, because it costs a
+// Need is a fact that the caller provides only if a decision depends on it. Such a fact costs a
 // request to the API server, the processing of many pods, or a slot of the restart budget.
 type Need int
 
@@ -163,20 +167,19 @@ type Output struct {
 	// need not compare them.
 	Unchanged bool
 
-	// Send is the tick to send to the target; zero means none. Due is the time at which its restart
-	// was due.
+	// Send is the tick (the scheduled time of the restart) to send to the target; zero means none.
+	// Due is the time at which its restart was due.
 	Send, Due time.Time
-	// Started is the tick of a restart by eviction that starts when Status is written; zero if no
-	// such restart starts. No tick is sent for it.
+	// Started is the tick (the scheduled time) of a restart by eviction that starts when Status is
+	// written; zero if no such restart starts. For such a restart, nothing is sent to the target.
 	Started time.Time
 	// Evict lists the pods to evict now.
 	Evict []evict.Pod
-	// BeforeClaim is the status without the claim, if the tick of the restart in progress was just
-	// claimed early; nil otherwise.
+	// BeforeClaim is the status that would result if the restart in progress were not written to it
+	// before the due time; nil if this decision writes no restart before its due time.
 	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
 
-	// Records lists the history entries of the ticks that were just decided, for events and
-	// metrics.
+	// Records lists the history entries that this decision adds, for events and metrics.
 	Records []tidekeeperv1.RestartRecord
 
 	// WaitingSince is the time since which a restart has waited for a slot; zero if no restart

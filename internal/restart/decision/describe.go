@@ -61,8 +61,8 @@ func Gates(in Input) []Gate {
 	return described
 }
 
-// describeAs describes a gate to users. If b, the blocker of the gate, is nil, the gate is open,
-// and "open" is its message.
+// describeAs describes a gate, a condition for a restart, to users. If b, the reason for which the
+// gate is closed, is nil, the gate is open, and "open" is its message.
 func describeAs(name GateName, b *blocker, open string) Gate {
 	if b == nil {
 		return Gate{Name: name, Open: true, Message: open}

@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// aheadClaimer claims ticks before they are due, so that only the patch of the target remains to be
-// sent at the due time. A tick with a blocker is not claimed, since the blocker may have been
-// removed by the time the tick is due.
+// aheadClaimer claims ticks before they are due, that is, it writes their restarts to
+// status.active. At the due time, only the patch of the target remains to be sent. A tick whose
+// restart could not start is not claimed, since it may be able to start once it is due.
 type aheadClaimer struct {
 	state    *state
 	triggers *triggers
 	gates    gates
-	// ahead is the time before a tick at which it may be claimed; 0 means never.
+	// ahead is the time before a restart is due at which it may be written to the status; 0 means
+	// never.
 	ahead   time.Duration
 	hasSlot bool
 	wake    *alarm
 }
 
-// choose chooses a tick to claim now. If there is none, it sets the alarm to the time at which the
-// next tick may be claimed.
+// choose chooses a restart to write to the status now, before it is due. If there is none, it
+// schedules the next decision for the time at which the next restart may be written.
 func (a *aheadClaimer) choose() choice {
 	if a.ahead == 0 || evicts(a.state.spec) {
 		return choice{}
@@ -36,7 +37,8 @@ func (a *aheadClaimer) choose() choice {
 	}
 	switch {
 	case !c.due.After(a.state.now):
-		// The tick is already due, and will be recorded as missed later. See [misses.quietUntil].
+		// The tick (the scheduled time) is already due, but will only later be recorded as missed.
+		// See [misses.quietUntil].
 		return choice{}
 	case a.gates.first(c.due, a.triggers.lastDue(c.due)) != nil || a.state.restarted(c.tick):
 		return choice{}
@@ -47,8 +49,11 @@ func (a *aheadClaimer) choose() choice {
 	}
 }
 
-// clockStep is the minimum step by which the clock must be set back for an early claim to be taken
-// back.
+// clockStep limits how far the clock may be set back while a tick (the scheduled time of a restart)
+// is claimed. A tick is claimed shortly before it is due: its restart is written to status.active.
+// If the current time is more than clockStep before the earliest time at which this may happen, the
+// tick loses its claim: the restart is removed from the status, and the tick is decided as if the
+// restart had never been written there.
 const clockStep = time.Minute
 
 // lateSend is the delay from which on the sending of a tick changes the start time of its restart.
@@ -56,7 +61,8 @@ const clockStep = time.Minute
 // the status need not be written before the tick is sent.
 const lateSend = 10 * time.Second
 
-// earlyClaim is a tick that this process claimed before it was due and has not tried to send yet.
+// earlyClaim is a tick that this process claimed (wrote to status.active) before the tick was due,
+// and has not tried to send to the target yet.
 type earlyClaim struct {
 	state    *state
 	active   *activeRestart
@@ -67,9 +73,9 @@ type earlyClaim struct {
 	wake     *alarm
 }
 
-// takesBack reports whether the tick must not be sent because a fact that the restart depends on
-// has changed. The claim is then taken back, and the tick is decided as if it had never been
-// claimed.
+// takesBack reports whether the restart must not start because a fact that it depends on has
+// changed. The restart is then removed from the status, and its tick is decided as if the restart
+// had never been written there.
 func (c *earlyClaim) takesBack() bool {
 	restart, now := c.state.restart, c.state.now
 	active := restart.Status.Active
@@ -87,9 +93,9 @@ func (c *earlyClaim) takesBack() bool {
 	}
 }
 
-// keep waits until the claimed tick is due, and then sends it. Before that, it does not change the
-// status, since a change would be lost if the claim is taken back. unchanged is true if the status
-// remains the same.
+// keep waits until the restart is due, and then sends its tick (its scheduled time) to the target.
+// While it waits, it does not change the status, since the change would be lost if the restart were
+// removed from the status. unchanged is true if the status remains the same.
 func (c *earlyClaim) keep() (unchanged bool, need Need) {
 	due := c.state.status.Active.StartedTime.Time
 	if c.state.now.Before(due) {

@@ -24,7 +24,7 @@ type ending struct {
 }
 
 // complete ends the restart in progress with the given outcome. If the outcome is skipped or
-// missed, the tick was never sent.
+// missed, nothing was sent to the target.
 func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) {
 	status, active := e.state.status, e.active.end()
 	e.budget.renew()

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Event returns the type, the reason and the note of the event that reports a decided tick.
+// Event returns the type, the reason and the note of the event that reports a history entry.
 func Event(ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) (eventType, reason, note string) {
 	tick := formatTime(record.ScheduledTime.Time)
 	if record.EarlierTicks > 0 {

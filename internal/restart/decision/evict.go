@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// A restart by eviction leaves no mark on its target, since its progress can be derived from the
+// A restart by eviction does not change its target, since its progress can be derived from the
 // pods. The restart therefore starts with the status write that claims the tick, and any manager
 // that reads the status can continue it. Pods that were created after
 // Status.Active.Eviction.CreatedBefore are never evicted.
@@ -23,7 +23,7 @@ import (
 // Pods holds the pods of the target, as read from the API server.
 type Pods struct {
 	// Active lists the pods that have not terminated and are not being deleted. If the workload is
-	// restarted without its NotReady nodes, it omits the pods on these nodes.
+	// restarted without its NotReady nodes, the list omits the pods on these nodes.
 	Active []evict.Pod
 	// Startups maps the name of each ready pod to its startup time.
 	Startups map[string]time.Duration
@@ -50,8 +50,8 @@ const (
 	// firstRetry is the delay before a rejected eviction is retried for the first time.
 	firstRetry = 5 * time.Second
 	// pollInterval is the interval between reads of a target whose changes cause no events while a
-	// tick waits for it. idleInterval is the interval between reads that only check whether a
-	// missing target exists.
+	// due restart waits for it. idleInterval is the interval between reads that only check whether
+	// a missing target exists.
 	pollInterval = 10 * time.Second
 	idleInterval = 10 * time.Minute
 )
@@ -86,8 +86,9 @@ type eviction struct {
 // confirm returns the next fact that is needed to start a restart with the given due time.
 func (e *eviction) confirm(due time.Time) Need {
 	if !e.live {
-		// Read the workload again, because it may have been paused in the meantime. Such a change
-		// makes a patch of the workload fail with a conflict, but not an eviction of its pods.
+		// Read the workload from the API server, because the cache may not show yet that it was
+		// paused. An outdated version makes a patch of the workload fail, but not an eviction of
+		// its pods.
 		return NeedLiveTarget
 	}
 	if need := e.sending.confirm(due); need != NeedNothing {
@@ -119,7 +120,8 @@ func (e *eviction) unready() *blocker {
 }
 
 // replaces reports whether a restart for the candidate would evict any pod. It also returns true if
-// there are no pods, and for the age trigger, which has already checked the ages of the pods.
+// there are no pods. For a restart for the age of pods, it always returns true, because the ages
+// were already checked.
 func (e *eviction) replaces(c *candidate) bool {
 	return c.trigger == tidekeeperv1.TriggerAge || len(e.pods.Active) == 0 ||
 		slices.ContainsFunc(e.pods.Active, func(pod evict.Pod) bool { return evict.IsOld(pod, c.tick) })

@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// freezeGate is closed while a freeze is in force.
+// freezeGate keeps restarts from starting while a freeze is in force.
 type freezeGate struct{ freezes []period.Period }
 
 func (g *freezeGate) blocks(at, _ time.Time) *blocker {
@@ -25,8 +25,8 @@ func (g *freezeGate) describe(at, due time.Time) Gate {
 	return describeAs(GateFreeze, g.blocks(at, due), "no Freeze is in force")
 }
 
-// freezeWatch sets the alarm, the time of the next decision, because a freeze may be lifted without
-// an event.
+// freezeWatch schedules the next decision for cases in which a freeze may be lifted without an
+// event.
 type freezeWatch struct {
 	// live is true if the freezes were read from the API server. shared is the time for which these
 	// freezes are then reused.
@@ -36,8 +36,9 @@ type freezeWatch struct {
 	confirmed time.Duration
 }
 
-// wake sets the alarm to the time at which the freezes must be checked again. sends is true if the
-// decision sends a tick. frozen is true if a freeze blocks the restart.
+// wake schedules the next decision for the time at which the freezes must be checked again. sends
+// is true if the decision sends a tick to the target. frozen is true if a freeze blocks the
+// restart.
 func (w *freezeWatch) wake(alarm *alarm, now time.Time, sends, frozen bool) {
 	if w.live && !sends && w.shared > 0 {
 		// A freeze that was read from the API server may not be in the cache yet. If it is lifted

@@ -9,11 +9,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// blocker is a reason for which a restart cannot start now.
+// blocker is a reason for which a restart cannot start now, such as a freeze.
 type blocker struct {
 	reason  string
 	message string
-	// permanent is true if waiting would not help. The tick is then skipped.
+	// permanent is true if waiting would not help. The restart is then skipped.
 	permanent bool
 	// until is the time at which the blocker ends without user action; zero if unknown.
 	until time.Time
@@ -85,8 +85,8 @@ func (g *gateSet) inOrder() gates {
 	return g.all[:]
 }
 
-// rolling reports whether the target's pods are being replaced and all gates before the health gate
-// are open.
+// rolling reports whether the health gate is the first closed gate, because the target's pods are
+// being replaced.
 func (g *gateSet) rolling(at, due time.Time) bool {
 	if b := g.health.blocks(at, due); b == nil || b.reason != tidekeeperv1.ReasonTargetRolling {
 		return false // Checking the health gate first avoids checking the other gates in most decisions.

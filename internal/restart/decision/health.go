@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// healthGate is closed while the workload does not meet the precondition of the restart: its pods
-// must be available and, if onConfigChange is set, the ConfigMaps and Secrets that new pods need
-// must exist.
+// healthGate keeps a restart from starting while the workload does not meet the precondition of the
+// spec. The pods of the workload must be available. If onConfigChange is set, the ConfigMaps and
+// Secrets that new pods need must exist.
 type healthGate struct {
 	// target is nil if the workload does not exist. targetGate then reports the reason.
 	target       *workload.State

@@ -19,9 +19,10 @@ type history struct {
 	now         time.Time
 }
 
-// record adds an entry for a decided tick. [history.keep] later puts it on top of the history. An
-// entry that the API server would reject is shortened here, since much of its content comes from
-// the target: if the entry could never be written, its restart would never end.
+// record adds an entry for a decided tick (the scheduled time of a restart). [history.keep] later
+// puts it on top of the history. An entry that the API server would reject is shortened here, since
+// much of its content comes from the target: if the entry could never be written, its restart would
+// never end.
 func (h *history) record(r tidekeeperv1.RestartRecord) {
 	r.CompletedTime = metav1.Time{Time: h.now}
 	r.Message = text.Shorten(r.Message, tidekeeperv1.MaxRecordMessageLength)
@@ -29,8 +30,8 @@ func (h *history) record(r tidekeeperv1.RestartRecord) {
 	h.added = append(h.added, r)
 }
 
-// lastRecorded returns the time at which the latest history entry was added; false if there is no
-// entry.
+// lastRecorded returns the time at which the latest history entry was added. It returns false if
+// there is no entry.
 func (h *history) lastRecorded() (at time.Time, ok bool) {
 	if len(h.added) > 0 {
 		return h.now, true
@@ -81,8 +82,8 @@ func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok 
 // HistoryLimit returns the maximum number of history entries.
 func HistoryLimit(spec *tidekeeperv1.ScheduledRestartSpec) int { return int(max(1, spec.HistoryLimit)) }
 
-// Keep puts the given entries on top of a history, latest first, and drops the oldest entries
-// beyond the limit. It reuses the array of the given history.
+// Keep adds entries, ordered oldest first, to a history that is ordered latest first. It drops the
+// oldest entries beyond the limit, and reuses the array of the given history.
 func Keep(history, records []tidekeeperv1.RestartRecord, limit int) []tidekeeperv1.RestartRecord {
 	if n := len(records); n > 0 {
 		kept := min(len(history), max(0, limit-n))

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// launcher starts restarts: it first claims the tick in the status, then sends the tick. If the
-// manager crashes in between, [resender] sends the tick later. A tick that was claimed before it
-// was due is sent by [earlyClaim].
+// launcher starts restarts: it first claims the tick (writes the restart to status.active), and
+// then sends the tick to the target. If the manager crashes after the status write, [resender]
+// sends the tick later. A tick that was claimed before it was due is sent by [earlyClaim].
 type launcher struct {
 	state    *state
 	active   *activeRestart
@@ -23,7 +23,8 @@ type launcher struct {
 	slotAge  time.Duration
 }
 
-// launch starts the restart for a tick, and returns the next fact that is needed to send the tick.
+// launch starts the restart of a candidate, and returns the next fact that the decision needs for
+// this.
 func (l *launcher) launch(c *candidate) Need {
 	l.misses.recordEarlier(c)
 	starts := l.active.claim(c, l.triggers.change.start())
@@ -43,8 +44,8 @@ func (l *launcher) launch(c *candidate) Need {
 	return l.send(c.due)
 }
 
-// send sends the tick of the restart in progress to the target. due is the due time of that
-// restart.
+// send sends the tick (the scheduled time) of the restart in progress to the target. due is the due
+// time of that restart. It returns the next fact that the decision needs for this.
 func (l *launcher) send(due time.Time) Need {
 	active := l.state.status.Active
 	l.wake.set(active.StartedTime.Add(seconds(l.state.spec.ProgressDeadlineSeconds)))

@@ -13,21 +13,22 @@ import (
 // time of the machine on which it runs. Times that are further in the future are ignored.
 const clockSkew = 5 * time.Minute
 
-// restartedFor returns the time at which the target was restarted for the given tick or a later
-// tick; false if it was not.
+// restartedFor returns the time at which the target was restarted for the given tick (scheduled
+// time) or a later one; false if it was not.
 func restartedFor(t *workload.State, tick, now time.Time) (at time.Time, ok bool) {
 	return notBefore(tick, t.RestartedAt, now)
 }
 
-// sentFor reports whether the given tick or a later tick was sent to the target, even if the
-// restart has since been reverted.
+// sentFor reports whether the given tick (scheduled time) or a later one was sent to the target,
+// even if the restart has since been reverted.
 func sentFor(t *workload.State, tick, now time.Time) bool {
 	_, ok := notBefore(tick, t.LastTick, now)
 	return ok
 }
 
-// wasSent reports whether the given tick was the last tick that was sent to the target. A later
-// tick does not prove that the given tick was sent, since a clock may have been set back.
+// wasSent reports whether the given tick (scheduled time) was the last tick that was sent to the
+// target. If a later tick was sent, the given tick need not have been sent, since a clock may have
+// been set back.
 func wasSent(t *workload.State, tick time.Time) bool {
 	at, ok := parseTime(t.LastTick)
 	return ok && at.Equal(tick)

@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// missesAtOnce is the number of consecutive missed ticks that are recorded immediately.
+	// missesAtOnce is the number of consecutive missed ticks (scheduled times of restarts) that are
+	// recorded immediately.
 	missesAtOnce = 3
-	// After missesAtOnce consecutive missed ticks, later missed ticks are recorded together, at
-	// intervals that double from firstQuiet to lastQuiet.
+	// firstQuiet and lastQuiet are the shortest and the longest interval between records of missed
+	// ticks, after missesAtOnce ticks in a row were missed. The interval doubles with each record.
 	firstQuiet = time.Minute
 	lastQuiet  = 15 * time.Minute
 )
 
-// misses records the ticks for which no restart could start, and counts consecutive records of such
-// ticks. If a schedule misses tick after tick, the missed ticks are recorded at growing intervals.
-// See [misses.quietUntil].
+// misses records the ticks (scheduled times) for which no restart could start, and counts
+// consecutive records of such ticks. If a schedule misses tick after tick, the missed ticks are
+// recorded at growing intervals. See [misses.quietUntil].
 type misses struct {
 	state   *state
 	history *history
@@ -37,8 +38,8 @@ func (m *misses) record(record tidekeeperv1.RestartRecord) {
 	m.state.status.ConsecutiveMisses++
 }
 
-// recordFor records the tick of a candidate for which no restart could start. Its earlier ticks are
-// included in the same history entry if they were missed for the same reason.
+// recordFor records that no restart could start for the tick of a candidate. If the earlier ticks
+// of the candidate were missed for the same reason, the same history entry includes them.
 func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	record := recordOf(c, outcome, reason, message)
 	if reason != tidekeeperv1.ReasonDeadlineExceeded && m.witnessed(c) {
@@ -49,8 +50,8 @@ func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, m
 	m.record(record)
 }
 
-// recordEarlier records the undecided ticks before a candidate in a single history entry, since no
-// restart makes up for these ticks.
+// recordEarlier records the undecided ticks of the schedule before the candidate's tick in a single
+// history entry. These ticks get no restarts of their own.
 func (m *misses) recordEarlier(c *candidate) {
 	if c.earlier == 0 {
 		return
@@ -62,12 +63,14 @@ func (m *misses) recordEarlier(c *candidate) {
 	m.history.record(earlierTicks(c, reason, message))
 }
 
-// recordWaiting records the ticks before a candidate that waits for a blocker as missed.
+// recordWaiting records that the earlier ticks of a candidate were missed, while the candidate
+// itself still waits. blocked is the reason for which its restart cannot start.
 func (m *misses) recordWaiting(c *candidate, blocked *blocker) {
 	m.record(earlierTicks(c, blocked.reason, "not started before a later tick was due: "+blocked.message))
 }
 
-// earlierTicks returns the history entry for the ticks before a candidate.
+// earlierTicks returns the history entry for the ticks of the schedule that were due before the
+// candidate's tick.
 func earlierTicks(c *candidate, reason, message string) tidekeeperv1.RestartRecord {
 	return tidekeeperv1.RestartRecord{
 		ScheduledTime: metav1.Time{Time: c.before}, Trigger: c.trigger, Outcome: tidekeeperv1.OutcomeMissed,
@@ -75,16 +78,16 @@ func earlierTicks(c *candidate, reason, message string) tidekeeperv1.RestartReco
 	}
 }
 
-// witnessed reports whether the tick of a candidate and all its earlier ticks came after this
-// process became the leader.
+// witnessed reports whether the tick (the scheduled time) of a candidate, and all ticks before it
+// that are also due, came after this process became the leader.
 func (m *misses) witnessed(c *candidate) bool { return !c.first.Before(m.leadingSince) }
 
-// end resets the number of consecutive missed ticks.
+// end resets the number of consecutive records of missed ticks.
 func (m *misses) end() { m.state.status.ConsecutiveMisses = 0 }
 
-// quietUntil returns the time before which no further missed ticks are recorded; zero if they may
-// be recorded now. Each history entry costs a status write and an event, and a schedule that can
-// never start a restart may tick every minute.
+// quietUntil returns the time until which missed ticks are not recorded; zero if they may be
+// recorded now. Each record costs a status write and an event, and a schedule that can never start
+// a restart may have a tick every minute.
 func (m *misses) quietUntil() time.Time {
 	n := m.state.status.ConsecutiveMisses - missesAtOnce
 	if n < 0 {
@@ -102,14 +105,15 @@ func (m *misses) quietUntil() time.Time {
 }
 
 // goOn reports whether the next tick is due before missed ticks may be recorded again. If that tick
-// is missed, it is not recorded either. offset is the time from a tick to the start of its restart.
+// is missed, it is therefore not recorded separately. offset is the time from a tick to the start
+// of its restart.
 func (m *misses) goOn(offset time.Duration) bool {
 	status := m.state.status
 	next, quiet := status.NextScheduleTime, m.quietUntil()
 	return status.Active == nil && next != nil && !quiet.IsZero() && next.Add(offset).Before(quiet)
 }
 
-// recordOf returns the history entry of a candidate that ends without a restart.
+// recordOf returns the history entry for a tick (a scheduled time) that ends without a restart.
 func recordOf(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) tidekeeperv1.RestartRecord {
 	return tidekeeperv1.RestartRecord{
 		ScheduledTime: metav1.Time{Time: c.tick}, Trigger: c.trigger, Outcome: outcome, Reason: reason, Message: message,

@@ -24,11 +24,12 @@ type Predecessor struct {
 	Changed bool
 }
 
-// orderGate is closed while a predecessor does not exist, has a due or running restart, or has
-// failed in its last restart. It is also closed while the ScheduledRestart is on a cycle.
+// orderGate keeps a restart from starting while a predecessor (a ScheduledRestart in spec.after)
+// does not exist, has a due or running restart, or has failed in its last restart. It also does so
+// while the predecessors form a cycle.
 type orderGate struct {
 	// names is spec.after. predecessors holds the ScheduledRestarts with these names. cycle lists
-	// the names on a cycle through this ScheduledRestart; nil if there is no cycle.
+	// the names on a cycle of predecessors through this ScheduledRestart; nil if there is no cycle.
 	names        []string
 	predecessors []Predecessor
 	cycle        []string
@@ -123,8 +124,8 @@ func (p *Predecessor) isDue(due, now time.Time) bool {
 		(status.LastRequestTime == nil || requested.After(status.LastRequestTime.Time))
 }
 
-// ReadAfter sets the predecessors in the input. get must return the ScheduledRestart of the
-// namespace with the given name; nil if it does not exist.
+// ReadAfter sets the predecessors (spec.after) in the input. get must return the ScheduledRestart
+// with the given name in the same namespace; nil if it does not exist.
 func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) error {
 	for _, name := range in.Restart.Spec.After {
 		other, err := get(name)
@@ -173,9 +174,9 @@ func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart
 // maxOrder is the maximum number of ScheduledRestarts that the search for a cycle visits.
 const maxOrder = 1000
 
-// FindCycle returns a cycle through a ScheduledRestart, as a list of names that begins and ends
-// with its name; nil if there is none. after must return the names of the predecessors of the given
-// name.
+// FindCycle returns a cycle of predecessors (spec.after) through a ScheduledRestart, as a list of
+// names that begins and ends with its name; nil if there is none. The function after must return
+// the names of the predecessors of the ScheduledRestart with the given name.
 func FindCycle(name string, after func(name string) ([]string, error)) ([]string, error) {
 	seen := map[string]bool{}
 	var find func(path []string) ([]string, error)

@@ -12,9 +12,9 @@ import (
 )
 
 // Orphaned reports whether the ScheduledRestart was created by an opt-in of a workload that no
-// longer exists: it was left without an owner when that workload was deleted, or its owner was
-// replaced with another workload of the same name. A workload of that name that opts in adopts the
-// ScheduledRestart; a workload that does not opt in must not be restarted.
+// longer exists. Either it has no owner any more, or its owner was replaced with another workload
+// of the same name. If that workload opts in, it adopts the ScheduledRestart; otherwise it must not
+// be restarted.
 func (in *Input) Orphaned() bool {
 	if _, made := in.Restart.Annotations[tidekeeperv1.AppliedAnnotation]; !made {
 		return false

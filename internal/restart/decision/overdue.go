@@ -10,9 +10,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// FirstUnserved returns the first tick after the latest served tick in the history (see isServed).
-// If there is none, it returns the tick of the restart in progress or the next tick. It is zero if
-// there is no tick.
+// FirstUnserved returns the first tick after the latest tick in the history for which no restart is
+// missing (see isServed). Without such a later tick in the history, it returns the tick of the
+// restart in progress or the next tick; zero if there is none.
 func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1.ScheduledRestartStatus, ticks schedule.Ticks) time.Time {
 	var first time.Time
 	if status.NextScheduleTime != nil {
@@ -39,9 +39,9 @@ func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1
 	return first
 }
 
-// isServed reports whether a history entry shows that no restart is missing for its tick: the
-// target was restarted, possibly by another program; the schedule was suspended or orphaned; or a
-// Freeze was in force.
+// isServed reports whether a history entry shows that no restart is missing for its tick (its
+// scheduled time). This is the case if the target was restarted, possibly by another program. It is
+// also the case if the schedule was suspended or orphaned, or a Freeze was in force.
 func isServed(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSucceeded ||
 		record.Outcome == tidekeeperv1.OutcomeMissed && record.Reason == tidekeeperv1.ReasonFrozen ||
@@ -50,14 +50,15 @@ func isServed(record *tidekeeperv1.RestartRecord) bool {
 }
 
 // isIrrelevant reports whether a history entry must be ignored because another entry covers its
-// tick, or because the schedule no longer has the tick.
+// tick (its scheduled time), or because the schedule no longer has that tick.
 func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSkipped &&
 		(record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonEdited)
 }
 
-// TooOldAt returns the time at which a restart for the age of pods or for a change, which has no
-// starting deadline, becomes overdue: the time by which it should be complete. Zero means never.
+// TooOldAt returns the time from which on a restart for the age of pods or for a change counts as
+// overdue, since it should be complete by that time. due is the due time of the restart; zero if
+// there is none. A result of zero means never.
 func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time {
 	if due.IsZero() {
 		return time.Time{}
@@ -65,9 +66,9 @@ func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time 
 	return due.Add(seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
 }
 
-// OverdueAt returns the time at which a schedule with the given first unserved tick becomes
-// overdue: the time by which the restart for the tick after the first unserved tick should also be
-// complete. Zero means never.
+// OverdueAt returns the time from which on a schedule counts as overdue, if first is the first tick
+// for which a restart is missing. By that time, the restart for the tick after first should be
+// complete. A result of zero means never.
 func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks schedule.Ticks) time.Time {
 	if first.IsZero() {
 		return time.Time{}

@@ -21,7 +21,8 @@ type progress struct {
 	ending   *ending
 	wake     *alarm
 	// live is true if the target was read from the API server. unreadable explains why the target
-	// cannot be used; "" if it can. sent is the last tick that this process sent.
+	// cannot be used; "" if it can. sent is the last tick (scheduled time) that this process sent
+	// to the target.
 	live       bool
 	unreadable string
 	sent       time.Time
@@ -40,7 +41,8 @@ func (p *progress) follow() Need {
 	// restart already holds a slot.
 	edited := active.Trigger != tidekeeperv1.TriggerSchedule && p.state.restart.Status.ObservedGeneration != p.state.restart.Generation
 	if due, _ := p.triggers.of(active.Trigger).times(tick); !restarted && !edited && now.Before(due) {
-		// Another process claimed the tick early, or its clock was ahead of this machine's clock.
+		// The restart is in the status, but not due yet: another process claimed the tick early, or
+		// the clock of that process was ahead.
 		p.wake.set(due)
 		return NeedNothing
 	}

@@ -10,8 +10,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// progressGate is closed while a restart is in progress. A requested restart waits until that
-// restart ends.
+// progressGate keeps a restart from starting while another restart of the same ScheduledRestart is
+// in progress.
 type progressGate struct{ active *tidekeeperv1.ActiveRestart }
 
 func (g *progressGate) blocks(_, _ time.Time) *blocker {

@@ -23,8 +23,8 @@ type Answer struct {
 // queries are repeated for a waiting restart.
 const answerLasts = 10 * time.Second
 
-// queryGate is closed while the latest answer of the administrator's Prometheus queries is recent
-// and keeps a restart from starting.
+// queryGate keeps a restart from starting while a recent answer of the administrator's Prometheus
+// queries says so.
 type queryGate struct {
 	// queried is true if the administrator has configured Prometheus queries that can keep restarts
 	// from starting. answer is the last combined answer of these queries; nil if they have not been
@@ -54,19 +54,20 @@ func (g *queryGate) describe(_, _ time.Time) Gate {
 	return Gate{Name: GateQuery, Open: true, Message: "nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start"}
 }
 
-// unanswered reports whether the queries must be run before a tick is sent.
+// unanswered reports whether the queries must be run before a restart may start.
 func (g *queryGate) unanswered() bool { return g.queried && (g.answer == nil || !g.counts()) }
 
-// counts reports whether the last answer of the queries is recent enough to be used: less than
-// [answerLasts] old.
+// counts reports whether the last answer of the queries is less than [answerLasts] old, so that it
+// can still be used.
 func (g *queryGate) counts() bool {
 	age := g.now.Sub(g.answer.At)
 	return age >= 0 && age < answerLasts
 }
 
-// last returns a blocker if the last answer of the queries keeps the restart from starting, however
-// old that answer is; nil otherwise. The restart waits for that blocker until the queries are run
-// again, which requires a slot. An answer from before the due time is ignored.
+// last returns a blocker if the last answer of the queries keeps the restart from starting,
+// regardless of the age of the answer; nil otherwise. An answer from before the due time is
+// ignored. A restart that waits for a slot shows this blocker, since the queries are run again only
+// once it has a slot.
 func (g *queryGate) last(due time.Time) *blocker {
 	if g.answer == nil || g.answer.Closed == "" || g.answer.At.Before(due) {
 		return nil

@@ -50,8 +50,8 @@ func (t *requestTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(seconds(t.state.spec.StartingDeadlineSeconds))
 }
 
-// candidate returns the requested restart if it is due. Otherwise it sets the alarm to the
-// requested time.
+// candidate returns the requested restart if it is due. If it is not due yet, the next decision is
+// scheduled for the requested time.
 func (t *requestTrigger) candidate() *candidate {
 	at := t.pending()
 	if at.IsZero() {

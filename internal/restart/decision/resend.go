@@ -11,8 +11,8 @@ import (
 )
 
 // resender handles a restart that has started according to the status, but not according to the
-// target: the manager crashed in between, the API server rejected the patch of the target, or the
-// restart was reverted.
+// target. The reason may be that the manager crashed between the two writes, that the API server
+// rejected the patch of the target, or that the restart was reverted.
 type resender struct {
 	state    *state
 	active   *activeRestart
@@ -24,15 +24,16 @@ type resender struct {
 	wake     *alarm
 	waiting  *waiting
 	// live is true if the target was read from the API server. rolledOut reports whether a rollout
-	// for the tick has ever begun; nil if unknown. sent is the last tick that this process sent,
-	// and failure describes its last failed attempt to send the tick.
+	// for the tick (the scheduled time) has ever begun; nil if unknown. sent is the last tick that
+	// this process sent to the target. failure describes its last failed attempt to send the tick.
 	live      bool
 	rolledOut *bool
 	sent      time.Time
 	failure   SendFailure
 }
 
-// SendFailure describes a failed attempt to send a tick to its target.
+// SendFailure describes a failed attempt to send a tick (the scheduled time of a restart) to its
+// target.
 type SendFailure struct {
 	// Error is the error of the attempt; "" if it did not fail.
 	Error string
@@ -53,19 +54,19 @@ func (f SendFailure) String() string {
 	}
 }
 
-// resend sends the claimed tick to the target, or ends the restart in progress. It returns the next
-// fact that is needed for this.
+// resend sends the tick of the restart in progress to the target, or ends the restart. It returns
+// the next fact that the decision needs for this.
 func (r *resender) resend(tick time.Time) Need {
 	t := r.state.target
 	switch {
 	case !r.live:
-		// The tick may have been sent although the cache does not show it yet.
+		// The tick may have been sent to the target, although the cache does not show this yet.
 		return NeedLiveTarget
 	case r.sent.Equal(tick) || wasSent(t, tick):
 		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("the restart of %s was reverted during its rollout", t))
 	case r.rolledOut == nil:
-		// kubectl rollout undo also reverts the workload's annotation, so a missing annotation does
-		// not prove that the tick was not sent.
+		// kubectl rollout undo also reverts the annotation of the workload. If the annotation is
+		// missing, the tick may therefore have been sent nevertheless.
 		return NeedRolledOut
 	case *r.rolledOut:
 		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("%s was rolled back to an earlier revision during its rollout", t))
@@ -78,8 +79,9 @@ func (r *resender) resend(tick time.Time) Need {
 	return NeedNothing
 }
 
-// sendUnlessObsolete sends a tick of the schedule or of a request, unless the restart is no longer
-// wanted or a gate is closed.
+// sendUnlessObsolete sends the tick of a scheduled or requested restart to the target. If the
+// restart must no longer start, it ends the restart instead. If the restart cannot start now, it
+// waits.
 func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	active := r.state.status.Active
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
@@ -101,8 +103,8 @@ func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	return r.sendLate(tick, due)
 }
 
-// obsolete returns the outcome of a restart whose tick must no longer be sent; "" if the tick must
-// be sent.
+// obsolete returns the outcome of a restart whose tick must no longer be sent to the target; "" if
+// the tick must be sent.
 func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker) (outcome tidekeeperv1.Outcome, reason, message string) {
 	tick := active.ScheduledTime.Time
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
@@ -130,8 +132,8 @@ func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker
 	}
 }
 
-// sendForPods sends the tick of a podTrigger if the restart is still possible and necessary.
-// Otherwise it takes the claim back.
+// sendForPods sends the tick of a restart for the age of pods or for a change, if the restart is
+// still possible and necessary. Otherwise it removes the restart from the status.
 func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	active := r.state.status.Active
 	due, _ := trigger.times(tick)
@@ -155,16 +157,18 @@ func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	}
 }
 
-// sendLate sends the tick of a restart that has already started according to the status.
+// sendLate sends the tick of a restart that has already started according to the status. If the
+// start is at least a second ago, the start time becomes now.
 func (r *resender) sendLate(tick, due time.Time) Need {
 	r.active.send(time.Second)
 	r.budget.renew()
 	return r.sending.send(tick, due)
 }
 
-// late returns the reason for which the tick of a started restart was not sent before its deadline.
-// A failed attempt is also reported if the restart waited for a blocker afterwards, since without
-// the failure it would not have had to wait.
+// late returns the reason for which the tick of a started restart was not sent to the target before
+// its deadline. blocked is the reason for which the restart waits now; nil if none. A failed
+// attempt is reported in addition, since without the failure the restart would not have had to
+// wait.
 func (r *resender) late(blocked *blocker) (reason, message string) {
 	const unsent = "not sent before the deadline: "
 	waited, failure := r.state.waitedFor(), r.failure.String()

@@ -23,8 +23,8 @@ type rollout struct {
 	live bool
 }
 
-// began returns the time at which the target was restarted for the given tick or a later time;
-// false if it was not.
+// began returns the time at which the target was restarted for the given tick (scheduled time) or a
+// later time; false if it was not.
 func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	t := r.state.target
 	if t == nil {
@@ -39,8 +39,8 @@ func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	return at, ok && !at.Before(tick)
 }
 
-// follow makes the decision about the rollout for a tick. The given time is the time at which the
-// target was restarted; it is not before the tick.
+// follow makes the decision about the rollout for a tick, the scheduled time of the restart in
+// progress. at is the time at which the target was restarted; it is not before the tick.
 func (r *rollout) follow(tick, at time.Time) Need {
 	t := r.state.target
 	deadline := r.state.status.Active.StartedTime.Add(seconds(r.state.spec.ProgressDeadlineSeconds))

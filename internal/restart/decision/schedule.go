@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// scheduleTrigger computes the ticks of the schedule for which a window is open.
-// status.nextScheduleTime is the next undecided tick.
+// scheduleTrigger computes the ticks of the schedule (the scheduled times of restarts) for which a
+// window is open. status.nextScheduleTime is the next undecided tick.
 type scheduleTrigger struct {
 	state   *state
 	ticks   schedule.Ticks
@@ -29,7 +29,8 @@ func (t *scheduleTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(t.ticks.Deadline)
 }
 
-// candidate returns the latest due tick, together with the earlier ticks that are also due.
+// candidate returns the latest due tick (scheduled time), together with the earlier ticks that are
+// also due; nil if no tick is due.
 func (t *scheduleTrigger) candidate() *candidate {
 	next := t.state.status.NextScheduleTime
 	if next == nil {
@@ -57,7 +58,7 @@ func (t *scheduleTrigger) confirm() Need { return NeedNothing }
 
 func (t *scheduleTrigger) pass(c *candidate) { t.advance(c.tick) }
 
-// upcoming returns the next undecided tick of the schedule; nil if there is none.
+// upcoming returns the next undecided tick (scheduled time) of the schedule; nil if there is none.
 func (t *scheduleTrigger) upcoming() *candidate {
 	next := t.state.status.NextScheduleTime
 	if next == nil {
@@ -66,8 +67,9 @@ func (t *scheduleTrigger) upcoming() *candidate {
 	return newCandidate(t, tidekeeperv1.TriggerSchedule, next.UTC())
 }
 
-// edited updates the trigger after an edit of the spec. A tick that was already due is decided
-// under the new spec if the new schedule also has that tick.
+// edited updates the trigger after an edit of the spec. If a tick was already due, and the new
+// schedule also has this tick, it is decided under the new spec. retargeted is true if the edit has
+// changed the target.
 func (t *scheduleTrigger) edited(retargeted bool) {
 	status := t.state.status
 	status.NoTickUntil = nil
@@ -86,7 +88,7 @@ func (t *scheduleTrigger) edited(retargeted bool) {
 	}
 }
 
-// skip records the given next tick as skipped, and removes it from the status.
+// skip records the tick next, which is in the status, as skipped, and removes it from the status.
 func (t *scheduleTrigger) skip(next metav1.Time, reason, message string) {
 	t.history.record(tidekeeperv1.RestartRecord{
 		ScheduledTime: next, Trigger: tidekeeperv1.TriggerSchedule,
@@ -95,7 +97,7 @@ func (t *scheduleTrigger) skip(next metav1.Time, reason, message string) {
 	t.state.status.NextScheduleTime = nil
 }
 
-// has reports whether the schedule has a tick at the given time.
+// has reports whether the schedule has a tick (a scheduled time) at the given time.
 func (t *scheduleTrigger) has(tick time.Time) bool {
 	at, ok := t.ticks.Next(tick.Add(-time.Second))
 	return ok && at.Equal(tick)
@@ -124,8 +126,8 @@ func (t *scheduleTrigger) find(base time.Time) {
 	t.advance(base)
 }
 
-// advance sets the next tick to the first tick after the given time. If the search finds none, it
-// records the time until which there is no tick.
+// advance sets status.nextScheduleTime to the first tick after the given time. If the search finds
+// none, it records the time until which there is no tick.
 func (t *scheduleTrigger) advance(after time.Time) {
 	status := t.state.status
 	status.NextScheduleTime, status.NoTickUntil = nil, nil
@@ -137,15 +139,15 @@ func (t *scheduleTrigger) advance(after time.Time) {
 	}
 }
 
-// leave makes the given waiting tick the next undecided tick in the status, which drops the ticks
-// before it.
+// leave makes the given tick (scheduled time), which waits, the next undecided tick in the status.
+// This drops the ticks before it.
 func (t *scheduleTrigger) leave(before time.Time) {
 	t.state.status.NextScheduleTime = &metav1.Time{Time: before}
 }
 
-// wakeAtNext sets the alarm for the next tick, or for the continuation of the search. While a
-// restart is in progress, it sets no alarm for the tick, since the restart has to end first. It
-// also writes the start time of the tick to the status.
+// wakeAtNext schedules the next decision for the next tick, or for the continuation of the search
+// for it. While a restart is in progress, it schedules none for the tick, since the restart has to
+// end first. It also writes the start time of the next tick's restart to the status.
 func (t *scheduleTrigger) wakeAtNext(wake *alarm) {
 	status, idle := t.state.status, t.state.status.Active == nil
 	if until := status.NoTickUntil; until != nil {

@@ -10,7 +10,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// scheduleGate is closed while the schedule does not run. Requested restarts ignore it.
+// scheduleGate keeps restarts from starting while the schedule does not run. Requested restarts
+// start nevertheless.
 type scheduleGate struct {
 	state *state
 	// scheduled is true if the ScheduledRestart has a schedule. triggers describes the other

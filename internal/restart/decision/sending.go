@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// sending holds the tick that the decision sends to the target.
+// sending holds the tick (the scheduled time of a restart) that the decision sends to the target.
 type sending struct {
 	query *queryGate
 	// freezesLive is true if the freezes were read from the API server.
 	freezesLive bool
-	// tick is the tick to send. begun is the tick of a restart by eviction, which starts without
-	// sending a tick. due is the due time of the restart.
+	// tick is the tick to send; zero if none. begun is the tick of a restart by eviction, which
+	// starts without sending a tick to the target; zero if none. due is the due time of the
+	// restart.
 	tick, begun, due time.Time
 }
 
@@ -25,7 +26,8 @@ func (s *sending) send(tick, due time.Time) Need {
 	return s.confirm(due)
 }
 
-// begin records that the status write alone starts the restart, and no tick is sent.
+// begin records that a restart by eviction starts with the status write. No tick is sent to the
+// target.
 func (s *sending) begin(tick, due time.Time) { s.begun, s.due = tick, due }
 
 // confirm returns the next fact that is needed to start a restart with the given due time. The

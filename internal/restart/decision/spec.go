@@ -15,9 +15,9 @@ type edits struct {
 	ending   *ending
 }
 
-// observe reacts to an edit of the spec. It returns the time after which the next tick is searched
-// for if the status has none. A new schedule does not apply to the past, except for a
-// ScheduledRestart that no manager has observed yet.
+// observe reacts to an edit of the spec. It returns the time from which on the schedule is searched
+// for the next tick (the next scheduled time), if the status has none. A new schedule does not
+// apply to the past, except for a ScheduledRestart that no manager has observed yet.
 func (e *edits) observe() (base time.Time) {
 	status := e.state.status
 	base = e.state.now
@@ -28,7 +28,8 @@ func (e *edits) observe() (base time.Time) {
 		base = e.state.restart.CreationTimestamp.Time
 	}
 	if last := status.LastScheduleTime; last != nil && last.After(base) && last.Time.Before(base.Add(24*time.Hour)) {
-		// The clock was set back. Ticks up to the last started tick must not start a restart again.
+		// The clock was set back. The ticks (scheduled times) up to the last tick for which a
+		// restart was started must not start a restart again.
 		base = last.Time
 	}
 	retargeted := status.ObservedTargetRef != nil && !status.ObservedTargetRef.Equal(e.state.spec.TargetRef)

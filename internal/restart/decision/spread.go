@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// place returns the time from a tick to the start of its restart, which depends on the
-// ScheduledRestart's namespace and name.
+// place returns the time from a tick (a scheduled time) to the start of its restart. It depends on
+// the namespace and the name of the ScheduledRestart.
 func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	if restart.Spec.SpreadSeconds == 0 {
 		return 0 // In most cases, this check suffices, and the hash of the name need not be computed.

@@ -10,7 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// starter chooses the tick for which a restart starts.
+// starter chooses the tick (the scheduled time) for which a restart starts.
 type starter struct {
 	state    *state
 	triggers *triggers
@@ -25,18 +25,19 @@ type starter struct {
 	leadingSince time.Time
 }
 
-// choice is the result of choosing the tick for which a restart starts.
+// choice is the result of choosing the tick (the scheduled time) for which a restart starts.
 type choice struct {
-	// start is the tick for which a restart starts; nil if no restart starts now.
+	// start is the tick (the scheduled time) for which a restart starts; nil if no restart starts
+	// now.
 	start *candidate
-	// idle is true if no tick is due.
+	// idle is true if no restart is due.
 	idle  bool
 	needs Need
 }
 
-// choose chooses one of the due ticks to start a restart for. It also decides the due ticks for
-// which no restart must start. If a requested restart and a restart for a tick of the schedule can
-// both start, a single restart serves both. While they wait, they are separate.
+// choose chooses one of the due restarts to start. It also records the due restarts that must not
+// start. If a requested restart and a restart according to the schedule can both start, a single
+// restart serves both. While these restarts wait, they are treated separately.
 func (s *starter) choose() choice {
 	blocked := s.gates.first(s.state.now, s.triggers.lastDue(s.state.now))
 	var due []*candidate
@@ -47,7 +48,7 @@ func (s *starter) choose() choice {
 	}
 	if len(due) == 0 {
 		// A restart for the schedule or a request also replaces pods with old content and pods that
-		// are too old, so check the triggers for these only if no other tick is due.
+		// are too old. Check the triggers for these pods only if there is no such restart.
 		for _, c := range []*candidate{s.triggers.change.candidate(), s.triggers.age.candidate()} {
 			if c != nil && len(due) == 0 {
 				due = append(due, c)
@@ -85,7 +86,9 @@ func (s *starter) choose() choice {
 	return choice{start: c}
 }
 
-// chooseEviction chooses the tick for a restart by eviction if a restart would evict any pod.
+// chooseEviction chooses the given candidate for a restart by eviction. If such a restart would
+// evict no pod, it records the candidate as skipped instead. If pods of a target whose changes
+// cause no events are not ready, the candidate waits.
 func (s *starter) chooseEviction(c *candidate) choice {
 	if need := s.eviction.confirm(c.due); need != NeedNothing {
 		return choice{needs: need}
@@ -101,9 +104,9 @@ func (s *starter) chooseEviction(c *candidate) choice {
 	return choice{start: c}
 }
 
-// goneWait describes a blocker that a tick has waited for, given the reason of the wait in the
-// status. It returns "" unless the blocker is a freeze, a query or the budget: once these no longer
-// block, only the status shows that the tick has waited.
+// goneWait describes why a tick has waited, given the reason of the wait in the status. It returns
+// "" unless the reason is a freeze, a query or the budget. Once these no longer block the restart,
+// only the status shows that the tick has waited.
 func goneWait(reason string, b *budgetGate) string {
 	switch reason {
 	case tidekeeperv1.ReasonFrozen:
@@ -117,8 +120,8 @@ func goneWait(reason string, b *budgetGate) string {
 	}
 }
 
-// resolved records the outcome of a tick for which no restart must start, and returns false for any
-// other tick.
+// resolved records the outcome of a due restart that must not start, and returns true. It returns
+// false for any other restart.
 func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	late, waited, gone := s.state.now.After(c.deadline), "", ""
 	if late && blocked == nil {
@@ -147,14 +150,15 @@ func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	return true
 }
 
-// resolve records the outcome of a tick that ends without a restart.
+// resolve records the outcome of a tick (a scheduled time) that ends without a restart.
 func (s *starter) resolve(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	s.misses.recordEarlier(c)
 	s.misses.history.record(recordOf(c, outcome, reason, message))
 	s.triggers.pass(c)
 }
 
-// miss records the outcome of a tick for which no restart could start.
+// miss records that no restart could start for a tick. If the schedule misses one tick after
+// another, the record is postponed. See [misses.quietUntil].
 func (s *starter) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	if c.trigger == tidekeeperv1.TriggerRequest {
 		s.resolve(c, outcome, reason, message)
@@ -172,9 +176,9 @@ func (s *starter) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, messa
 	s.triggers.pass(c)
 }
 
-// waitingSince returns the time since which candidates count as waiting for a slot. For a requested
-// restart this is now, since its author chooses the requested time; for any other tick it is the
-// due time. It is not earlier than this ScheduledRestart's last history entry.
+// waitingSince returns the time since which the due restarts count as waiting for a slot. For a
+// requested restart this is now, since its author chooses the requested time. For any other restart
+// it is the due time, but not earlier than this ScheduledRestart's last history entry.
 func (s *starter) waitingSince(due []*candidate) time.Time {
 	since := s.state.now
 	for _, c := range due {
@@ -201,8 +205,8 @@ func firstDue(due []*candidate) (first time.Time) {
 	return first
 }
 
-// wait makes ticks wait for a blocker. Of the schedule's due ticks, only the latest waits; the
-// earlier ticks are missed.
+// wait records that restarts for due ticks wait. blocked is the reason for which they cannot start.
+// Of the schedule's due ticks, only the latest waits; the earlier ticks are missed.
 func (s *starter) wait(due []*candidate, blocked *blocker) {
 	s.waiting.blocker = blocked
 	s.wake.setFor(blocked)

@@ -49,9 +49,9 @@ func (s *state) stopped() string {
 	}
 }
 
-// replacesPods reports whether a restart for the state of the pods, such as their age, can replace
-// them: the schedule must run, and the target must exist, replace its pods in a restart, and report
-// changes by events.
+// replacesPods reports whether a restart that is triggered by the state of the pods, such as their
+// age, can replace them. The schedule must run. The target must exist, replace its pods in a
+// restart, and report changes by events.
 func (s *state) replacesPods() bool {
 	t := s.target
 	return s.stopped() == "" && t != nil && !t.Deleting && !s.polled && (evicts(s.spec) || !t.OnDelete && !t.Partitioned)
@@ -63,7 +63,8 @@ func (s *state) retargeted(active *tidekeeperv1.ActiveRestart) bool {
 	return !TargetRef(active, s.spec).Equal(s.spec.TargetRef)
 }
 
-// restarted reports whether the target was restarted for the given tick or a later time.
+// restarted reports whether the target was restarted for the given tick (scheduled time) or a later
+// time.
 func (s *state) restarted(tick time.Time) bool {
 	if s.target == nil || evicts(s.spec) {
 		// For restarts by eviction, the pod template does not show the age of the pods.
@@ -73,8 +74,8 @@ func (s *state) restarted(tick time.Time) bool {
 	return restarted || sentFor(s.target, tick, s.now)
 }
 
-// waitedFor returns the reason for which a tick was waiting according to the previous status; "" if
-// no tick was waiting.
+// waitedFor returns the reason for which a restart was waiting according to the status before the
+// decision; "" if no restart was waiting.
 func (s *state) waitedFor() string {
 	ready := meta.FindStatusCondition(s.restart.Status.Conditions, tidekeeperv1.ConditionReady)
 	if ready == nil || !slices.Contains(tidekeeperv1.WaitReasons, ready.Reason) {
@@ -83,8 +84,8 @@ func (s *state) waitedFor() string {
 	return ready.Reason
 }
 
-// waiting holds the blocker that a due tick waits for (nil if no tick waits), and the deadline of
-// that tick.
+// waiting holds the reason for which the restart for a due tick waits, and the deadline of the
+// tick. The reason is nil if no restart waits.
 type waiting struct {
 	blocker *blocker
 	until   time.Time
@@ -93,14 +94,16 @@ type waiting struct {
 // alarm is the time of the next decision, unless an event causes an earlier one; zero means never.
 type alarm struct{ at time.Time }
 
-// set sets the alarm to the given time, unless it is already set to an earlier time.
+// set schedules the next decision for the given time, unless it is already scheduled for an earlier
+// time.
 func (a *alarm) set(at time.Time) {
 	if a.at.IsZero() || at.Before(a.at) {
 		a.at = at
 	}
 }
 
-// setFor sets the alarm to the times at which the blocker may have ended.
+// setFor schedules the next decision for the time at which the blocker ends or must be checked
+// again. If no such time is known, it does nothing.
 func (a *alarm) setFor(b *blocker) {
 	for _, at := range []time.Time{b.until, b.again} {
 		if !at.IsZero() {

@@ -73,9 +73,10 @@ func (i *interval) ends() time.Time {
 	return last.UTC().Add(i.state.spec.GetMinInterval())
 }
 
-// count counts a change that came too soon after the last restart for a change: before the end of
-// the interval, or before the end of a restart that took longer. began is the time of the first
-// change in the burst. At most one change is counted after each restart.
+// count counts a change that came too soon after the last restart for a change. The change came too
+// soon if it was before the end of the interval, or before the end of a restart that took longer.
+// began is the time of the first change in the burst (a series of changes in quick succession). At
+// most one change is counted after each restart.
 func (i *interval) count(began time.Time) {
 	status, from := i.state.status, i.ends()
 	if past := i.history.past; !from.IsZero() && len(past) > 0 && past[0].Trigger == tidekeeperv1.TriggerChange {
@@ -94,12 +95,13 @@ func (i *interval) begin(active *tidekeeperv1.ActiveRestart) {
 	i.state.status.ChangeDelayed = false
 }
 
-// forget drops the time of the last restart for a change, because that restart had another target,
-// or because changes no longer trigger restarts.
+// forget drops the start time of the last restart for a change. It is called when the target
+// changes, or when changes no longer trigger restarts.
 func (i *interval) forget() { i.state.status.LastChangeTime = nil }
 
 // settle resets the number of consecutive delays once the pods have the current content, and the
-// content has remained unchanged for minIntervalSeconds. changed is the time of the last change.
+// content has remained unchanged for minIntervalSeconds. changed is the time of the last change. If
+// more time must pass, settle schedules the next decision.
 func (i *interval) settle(changed time.Time, wake *alarm) {
 	if i.state.status.ConsecutiveDelays == 0 {
 		return

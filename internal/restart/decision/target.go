@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// targetGate is closed while there is no workload, or while a restart would not replace its pods.
+// targetGate keeps restarts from starting while there is no workload, or while a restart would not
+// replace the pods of the workload.
 type targetGate struct {
 	ref    tidekeeperv1.TargetRef
 	target *workload.State

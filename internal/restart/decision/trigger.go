@@ -9,26 +9,27 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// candidate is a tick for which a restart may start.
+// candidate is a tick (the scheduled time of a restart) for which a restart may start.
 type candidate struct {
 	tick    time.Time
 	trigger tidekeeperv1.Trigger
-	// due is the due time of the restart for the tick. deadline is the latest time at which the
-	// restart may start; zero if there is none.
+	// due is the time from which on the restart may start. deadline is the latest time at which it
+	// may start; zero if there is none.
 	due, deadline time.Time
-	// earlier is the number of earlier ticks of the schedule that are also due. first and before
-	// are the first and the last of these ticks. A single restart serves all of them.
+	// earlier is the number of earlier ticks of the schedule that are also due. first is the first
+	// of these ticks, or the tick itself without earlier ticks. before is the last of them. A
+	// single restart serves all of them.
 	earlier       int
 	first, before time.Time
 }
 
-// candidateOf returns the candidate for a tick without earlier ticks.
+// candidateOf returns the candidate for a tick (a scheduled time) without earlier due ticks.
 func candidateOf(t trigger, name tidekeeperv1.Trigger, tick time.Time) candidate {
 	due, deadline := t.times(tick)
 	return candidate{tick: tick, trigger: name, due: due, deadline: deadline, first: tick}
 }
 
-// newCandidate is like [candidateOf], but allocates the candidate.
+// newCandidate is like [candidateOf], but returns a pointer to a new candidate.
 func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candidate {
 	return new(candidateOf(t, name, tick))
 }
@@ -36,24 +37,26 @@ func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candida
 // trigger is a reason for restarts, such as the schedule. Each field of the status is written by at
 // most one trigger.
 type trigger interface {
-	// times returns the due time and the deadline of the restart for a tick. The deadline is zero
-	// if there is none.
+	// times returns the due time of the restart for a tick (a scheduled time), and its deadline,
+	// the latest time at which it may start. The deadline is zero if there is none.
 	times(tick time.Time) (due, deadline time.Time)
-	// candidate returns the due tick of the trigger; nil if there is none.
+	// candidate returns the restart of the trigger that is due now; nil if none is due.
 	candidate() *candidate
 	// confirm returns the fact that must be read from the API server before a restart starts,
 	// because the cache may be stale.
 	confirm() Need
-	// pass advances the trigger past a tick that was started, skipped or missed.
+	// pass tells the trigger that the tick of the candidate was started, skipped or missed, so that
+	// the trigger continues with the next tick.
 	pass(c *candidate)
 }
 
 // podTrigger is a trigger that depends on the state of the pods. Its restarts have no deadline. If
-// a restart cannot be sent, its claim is taken back without a history entry, and the restart
-// becomes due again while its reason lasts.
+// the tick of a restart cannot be sent to the target, the restart is removed from the status
+// without a history entry. It becomes due again while its reason lasts.
 type podTrigger interface {
 	trigger
-	// possible reports whether the tick of a claimed restart can still be sent.
+	// possible reports whether the restart in progress, whose tick was not sent yet, can still be
+	// sent to the target.
 	possible() bool
 	// lasts reports whether the reason for the restart in progress, whose tick was not sent yet,
 	// still exists. It also returns the next fact that is needed to determine this.
@@ -83,7 +86,7 @@ func (t *triggers) of(name tidekeeperv1.Trigger) trigger {
 	}
 }
 
-// due reports whether any trigger has a due tick.
+// due reports whether a restart is due for any trigger.
 func (t *triggers) due() bool {
 	for _, name := range Triggers {
 		if t.of(name).candidate() != nil {
@@ -93,14 +96,14 @@ func (t *triggers) due() bool {
 	return false
 }
 
-// pass advances the trigger of the candidate past the candidate's tick.
+// pass tells the trigger of the candidate that the candidate's tick was started, skipped or missed.
 func (t *triggers) pass(c *candidate) {
 	t.noteTarget()
 	t.of(c.trigger).pass(c)
 }
 
 // noteTarget records the target of the next tick in the status. It must be called only when the
-// status changes anyway.
+// status changes anyway, since it would otherwise cause an additional status write.
 func (t *triggers) noteTarget() {
 	if noted := t.state.status.ObservedTargetRef; noted != nil && *noted == t.state.spec.TargetRef {
 		return
@@ -109,8 +112,8 @@ func (t *triggers) noteTarget() {
 }
 
 // lastDue returns the due time of the restart that would start at the given time. As a restart
-// serves all triggers, this is their latest due time. The gates need this time only for a
-// ScheduledRestart with predecessors and a time that is not in the future; otherwise lastDue
+// serves all triggers, this is their latest due time. Only the predecessors (spec.after) are
+// compared with this time. Without predecessors, or for a time in the future, lastDue therefore
 // returns the given time.
 func (t *triggers) lastDue(at time.Time) time.Time {
 	if at.After(t.state.now) || len(t.state.spec.After) == 0 {
@@ -132,8 +135,8 @@ func (t *triggers) lastDue(at time.Time) time.Time {
 	return last
 }
 
-// upcoming returns the next tick of the schedule or of a request; nil if there is none, or if both
-// are due at the same time, in which case a single restart serves both.
+// upcoming returns the next restart of the schedule or of a request; nil if there is none. It also
+// returns nil if both are due at the same time, because a single restart then serves both.
 func (t *triggers) upcoming() *candidate {
 	scheduled, requested := t.schedule.upcoming(), t.request.upcoming()
 	switch {

@@ -31,7 +31,7 @@ func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Sch
 	return ticks, windows, nil
 }
 
-// InWindows returns the effective ticks of the schedule: the ticks for which a window is open at
+// InWindows returns the ticks of the schedule that count: the ticks for which a window is open at
 // some time between their due time and their deadline.
 func (in *Input) InWindows() schedule.Ticks {
 	return schedule.Ticks{Schedule: in.Ticks, Windows: in.Windows, Offset: in.Offset, Deadline: seconds(in.Restart.Spec.StartingDeadlineSeconds)}
@@ -46,8 +46,8 @@ func opensAt(windows schedule.Windows, due time.Time) time.Time {
 	return due
 }
 
-// windowGate is closed while no window is open, or while the remaining time of the open window is
-// shorter than the duration of the last successful restart.
+// windowGate keeps restarts from starting while no window is open, or while the remaining time of
+// the open window is shorter than the duration of the last successful restart.
 type windowGate struct {
 	windows schedule.Windows
 	// wanted is true if the spec has windows, even if they are invalid.

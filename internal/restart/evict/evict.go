@@ -68,8 +68,8 @@ func Decide(in Input) Plan {
 		}
 	}
 	p := Plan{Old: len(broken) + len(sound), Unready: max(0, in.Desired-ready)}
-	// replacing is the number of desired pods that are missing, or not ready and not old:
-	// replacements for them are starting.
+	// replacing is the number of pods that are already being replaced: desired pods that are
+	// missing, and pods that are neither old nor ready.
 	replacing := max(0, p.Unready-int32(len(broken)))
 	for _, pod := range in.sorted(broken) {
 		if replacing >= in.MaxUnavailable {
@@ -80,7 +80,8 @@ func Decide(in Input) Plan {
 	}
 	unavailable := max(p.Unready, replacing)
 	for _, pod := range in.sorted(sound) {
-		// During a rollout with a surge, more pods than desired may be ready.
+		// During a rollout with a surge, more pods than desired may be ready. Evicting one of these
+		// makes no desired pod unavailable.
 		if ready > in.Desired {
 			ready--
 		} else {
@@ -99,8 +100,8 @@ func Decide(in Input) Plan {
 func IsOld(pod Pod, createdBefore time.Time) bool { return pod.Created.Before(createdBefore) }
 
 // CreatedBefore returns the value of [Input.CreatedBefore] for a restart that starts now for the
-// given tick. It is not later than the creation time of any future pod, even if the API server's
-// clock is behind, because future pods are created after the given pods.
+// given tick (scheduled time). It is not later than the creation time of any future pod, even if
+// the API server's clock is behind, because future pods are created after the given pods.
 func CreatedBefore(tick time.Time, pods []Pod) time.Time {
 	latest := time.Unix(0, 0).UTC()
 	for _, pod := range pods {
@@ -108,7 +109,9 @@ func CreatedBefore(tick time.Time, pods []Pod) time.Time {
 			latest = pod.Created
 		}
 	}
-	// Creation times have a resolution of one second. If no pod is old, no pod has to be replaced.
+	// Creation times have a resolution of one second, so the cutoff is one second after the
+	// creation of the latest old pod. If no pod is old, the cutoff is in 1970, and no pod is
+	// replaced.
 	if after := latest.Add(time.Second); after.Before(tick) {
 		return after
 	}

@@ -11,12 +11,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// A forecast cannot foresee changes of ConfigMaps and Secrets, but the status of a ScheduledRestart
-// shows whether a past change waits for its restart. The content itself is irrelevant: it only
-// matters whether the pods were started with it.
+// A forecast cannot foresee changes of ConfigMaps and Secrets. The status of a ScheduledRestart
+// shows whether a restart for a past change is pending. The content itself is irrelevant to a
+// forecast, which only needs to know whether the pods were started with it.
 
-// unserved is appended to the hash of the known content to get a different hash, for content with
-// which the pods were not started.
+// unserved is appended to the hash of the content with which the pods were started. The result is
+// the hash of the changed content in a forecast, because the real hash is not in the status.
 const unserved = "unserved"
 
 // configOf returns the state of a ScheduledRestart's ConfigMaps and Secrets, as far as its status
@@ -39,7 +39,8 @@ func configOf(restart *tidekeeperv1.ScheduledRestart) *decision.Config {
 }
 
 // oldest returns the creation time of a workload's oldest pod. If it is unknown and a change is
-// pending, it returns a time before the change, since otherwise the change would not be pending.
+// pending, oldest returns a time before the change. Otherwise the pods would count as newer than
+// the change, and the restart would be skipped.
 func (o *object) oldest(t *target) time.Time {
 	if t.Oldest.IsZero() && o.config != nil && !o.config.Changed.IsZero() {
 		return o.config.Changed.Add(-time.Second)

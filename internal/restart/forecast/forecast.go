@@ -33,10 +33,11 @@ type Input struct {
 	// in the API.
 	Now, Until time.Time
 
-	// Namespace is the namespace whose ticks are reported; "" means all namespaces.
+	// Namespace is the namespace whose ticks (scheduled times of restarts) are reported; "" means
+	// all namespaces.
 	Namespace string
-	// MostListed is the maximum number of ticks that are listed. It limits the memory use, since
-	// tenants control the number of ticks.
+	// MostListed is the maximum number of ticks (scheduled times) that are listed. It limits the
+	// memory use, since tenants control the number of ticks.
 	MostListed int
 }
 
@@ -47,7 +48,8 @@ type Limits struct {
 	SlotAge        time.Duration
 }
 
-// Forecast holds the outcomes of the ticks in the period of a forecast.
+// Forecast holds the outcomes of the ticks (the scheduled times of restarts) in the period of a
+// forecast.
 type Forecast struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
@@ -55,13 +57,14 @@ type Forecast struct {
 	Summary Summary `json:"summary"`
 	// Minutes lists the minutes in which restarts start, in chronological order.
 	Minutes []Minute `json:"minutes"`
-	// Started lists the ticks whose restarts start during the forecast or are in progress when it
-	// begins, ordered by start time.
+	// Started lists the ticks (the scheduled times of restarts) whose restarts start during the
+	// forecast or are in progress when it begins, ordered by start time.
 	Started []Tick `json:"started"`
-	// NotStarted lists the missed and skipped ticks, in the order in which they are recorded.
+	// NotStarted lists the missed and skipped ticks (scheduled times), in the order in which they
+	// are recorded.
 	NotStarted []Tick `json:"notStarted"`
-	// Waiting lists the ticks that are due but undecided when the forecast ends, ordered by
-	// namespace and name.
+	// Waiting lists the ticks (scheduled times) whose restarts are due but have not started when
+	// the forecast ends, ordered by namespace and name.
 	Waiting []Tick `json:"waiting"`
 	// Hanging lists the workloads whose rollout in progress is assumed never to complete, because
 	// it makes no progress or waits for a user. They are ordered by the names of their
@@ -83,7 +86,7 @@ type Summary struct {
 	// Failed is the number of started restarts that fail.
 	Failed int `json:"failed"`
 	// InProgress is the number of restarts in progress when the forecast ends. Waiting is the
-	// number of ScheduledRestarts with a due tick that waits at that time.
+	// number of ScheduledRestarts whose restart is due at that time, but has not started.
 	InProgress int `json:"inProgress"`
 	Waiting    int `json:"waiting"`
 	// Assumed is the number of started restarts whose duration is assumed.
@@ -103,16 +106,16 @@ type Hanging struct {
 	Message   string `json:"message"`
 }
 
-// Minute describes a minute in which restarts start.
+// Minute describes a minute of the forecast in which at least one restart starts.
 type Minute struct {
 	Time    time.Time `json:"time"` // the beginning of the minute
 	Started int       `json:"started"`
-	// Waiting is the number of ScheduledRestarts with a due tick that waits at the end of the
-	// minute.
+	// Waiting is the number of ScheduledRestarts whose restart is due, but has not started at the
+	// end of the minute.
 	Waiting int `json:"waiting"`
 }
 
-// Tick describes the outcome of a tick.
+// Tick describes the outcome of a tick, the scheduled time of a restart.
 type Tick struct {
 	Namespace string               `json:"namespace"`
 	Name      string               `json:"name"`
@@ -124,8 +127,8 @@ type Tick struct {
 	Start      time.Time `json:"start,omitzero"`
 	Completion time.Time `json:"completion,omitzero"`
 	Assumed    bool      `json:"assumed,omitempty"`
-	// Outcome is empty if the tick is undecided when the forecast ends. Reason is then the reason
-	// for which it waits.
+	// Outcome is the outcome of the tick; "" if its restart has not ended when the forecast ends.
+	// If the restart has not started either, Reason is the reason for which it waits.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
 	Message string               `json:"message,omitempty"`
@@ -135,12 +138,12 @@ type Tick struct {
 
 // Run simulates the period of a forecast. It stops early if the context is cancelled.
 //
-// It assumes that a manager runs all the time and decides without delay, that ScheduledRestarts and
-// workloads change only through restarts, that each restart succeeds and takes as long as the last
-// successful restart of the same ScheduledRestart, and that a rollout in progress takes as long as
-// a restart. A workload whose rollout has made no progress for longer than its progress deadline is
-// assumed to be stuck, even if it is restarted. If several ticks are due at the same instant, the
-// real manager may start their restarts in another order.
+// Run assumes that a manager runs all the time and decides without delay, and that
+// ScheduledRestarts and workloads change only through restarts. Each restart succeeds, and takes as
+// long as the last successful restart of the same ScheduledRestart. A rollout in progress takes as
+// long as a restart. A workload whose rollout has made no progress for longer than its progress
+// deadline is assumed to be stuck, even if it is restarted. If several ticks are due at the same
+// instant, the real manager may start their restarts in another order.
 func Run(ctx context.Context, in Input) Forecast {
 	s := newSimulation(&in)
 	s.addAll()

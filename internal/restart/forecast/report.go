@@ -20,7 +20,8 @@ import (
 type report struct {
 	Forecast
 	namespace string
-	// left is the number of ticks that may still be added to the lists of the forecast.
+	// left is the number of ticks (scheduled times) that may still be added to the lists of the
+	// forecast.
 	left int
 }
 
@@ -34,19 +35,20 @@ func newReport(in *Input) report {
 	}
 }
 
-// shows reports whether the forecast includes the ticks of the given ScheduledRestart.
+// shows reports whether the forecast includes the ticks (scheduled times) of the given
+// ScheduledRestart.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
 
-// hangs records the reason why a workload's rollout never completes; "" records nothing. o is a
-// ScheduledRestart that restarts the workload.
+// hangs adds a workload whose rollout never completes to [Forecast.Hanging]. reason is the reason
+// for that; if it is "", hangs does nothing. o is a ScheduledRestart that restarts the workload.
 func (r *report) hangs(o *object, state *workload.State, reason string) {
 	if reason != "" && r.shows(o) {
 		r.Hanging = append(r.Hanging, Hanging{Namespace: o.key.Namespace, Target: state.Kind + "/" + state.Name, Message: reason})
 	}
 }
 
-// list appends a tick to the given list unless the maximum number of listed ticks is reached, and
-// reports whether it did.
+// list appends a tick to the given list, unless the maximum number of listed ticks is reached. It
+// reports whether the tick was appended.
 func (r *report) list(list *[]Tick, t Tick) bool {
 	if r.left == 0 {
 		r.Summary.Unlisted++
@@ -106,7 +108,8 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	case tidekeeperv1.OutcomeFailed:
 		r.Summary.Failed++
 	case tidekeeperv1.OutcomeMissed, tidekeeperv1.OutcomeSkipped:
-		// The tick was claimed but never sent, so its restart has no completion time.
+		// The tick was claimed (written to the status), but never sent to the target. Its restart
+		// therefore has no completion time.
 		completion = time.Time{}
 		r.countNotStarted(record)
 	}
@@ -119,8 +122,9 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// takeBack records that a restart that was in progress when the forecast began was never sent and
-// is no longer necessary.
+// takeBack records that the restart of a ScheduledRestart, which was in progress when the forecast
+// began, is withdrawn. Its tick was never sent to the target, and the restart is no longer
+// necessary.
 func (r *report) takeBack(o *object) {
 	if !r.shows(o) {
 		return
@@ -133,7 +137,7 @@ func (r *report) takeBack(o *object) {
 	}
 }
 
-// notStarted records that a tick is missed or skipped.
+// notStarted records that a tick (the scheduled time of a restart) is missed or skipped.
 func (r *report) notStarted(o *object, record *tidekeeperv1.RestartRecord) {
 	if !r.shows(o) {
 		return
@@ -153,8 +157,8 @@ func (r *report) countNotStarted(record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// waits records whether any tick of a ScheduledRestart is due and undecided, and updates the number
-// of waiting ScheduledRestarts.
+// waits records whether any restart of a ScheduledRestart is due and has not started, and updates
+// the number of waiting ScheduledRestarts.
 func (r *report) waits(o *object, waits bool) {
 	if waits == o.waits || !r.shows(o) {
 		return
@@ -166,15 +170,17 @@ func (r *report) waits(o *object, waits bool) {
 	}
 }
 
-// pass records that the simulation has no event between the times from and to. If a minute ends in
-// between, it stores the number of waiting ScheduledRestarts for that minute.
+// pass records that nothing happens in the simulation between the times from and to. If this period
+// includes the end of the minute that contains from, pass stores the number of ScheduledRestarts
+// that wait at the end of that minute.
 func (r *report) pass(from, to time.Time) {
 	if i, found := r.minute(from); found && to.Sub(r.Minutes[i].Time) >= time.Minute {
 		r.Minutes[i].Waiting = r.Summary.Waiting
 	}
 }
 
-// finish adds the waiting ticks, sorts the started ticks, and returns the completed forecast.
+// finish adds the ticks of the waiting restarts, sorts the ticks of the started restarts, and
+// returns the completed forecast.
 func (r *report) finish(objects []*object) Forecast {
 	for _, o := range objects {
 		if o.waits {
@@ -187,7 +193,7 @@ func (r *report) finish(objects []*object) Forecast {
 	return r.Forecast
 }
 
-// waitingTick describes the waiting tick of a ScheduledRestart.
+// waitingTick describes the tick (the scheduled time) of a ScheduledRestart's waiting restart.
 func waitingTick(o *object) Tick {
 	status := &o.restart.Status
 	tick, trigger := status.PendingRequestTime, tidekeeperv1.TriggerRequest

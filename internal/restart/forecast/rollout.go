@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// begin returns the end of the rollout that is in progress at the start of the forecast; zero if no
-// rollout is in progress, or if it never ends. hangs is the reason why the rollout never completes;
-// "" if it completes. o is a ScheduledRestart that restarts the workload.
+// begin returns the end of the rollout that is in progress when the forecast begins; zero if no
+// rollout is in progress, or if the rollout never completes. hangs is the reason for which it never
+// completes; "" otherwise. o is a ScheduledRestart that restarts the workload.
 func (t *target) begin(o *object, now time.Time) (ends time.Time, hangs string) {
 	p, active := &t.State.Rollout, o.restart.Status.Active
 	switch {
@@ -57,7 +57,8 @@ func completion(o *object, now time.Time) time.Time {
 	return later(now, started.Add(o.duration+turnaround))
 }
 
-// restart starts a rollout for a tick, and returns the end of the rollout; zero if it never ends.
+// restart starts a rollout for a tick (the scheduled time of a restart). It returns the end of the
+// rollout; zero if the rollout never ends.
 func (t *target) restart(o *object, tick, now time.Time) (ends time.Time) {
 	progress := t.State.Rollout.Message
 	markRestarted(t.State, tick, o.duration)
@@ -72,7 +73,8 @@ func (t *target) restart(o *object, tick, now time.Time) (ends time.Time) {
 	return ends
 }
 
-// markRestarted marks a workload as restarted for the given tick, with a rollout in progress.
+// markRestarted marks a workload as restarted for the given tick (scheduled time), with a rollout
+// in progress.
 func markRestarted(state *workload.State, tick time.Time, duration time.Duration) {
 	at := workload.FormatTime(tick)
 	state.RestartedAt, state.LastTick = at, at

@@ -30,8 +30,9 @@ type object struct {
 	// target is the workload that the spec names. targetName is its kind and name.
 	target     *target
 	targetName string
-	// own holds the target, unless a ScheduledRestart that was added earlier restarts the same
-	// workload. It is stored in the object so that a decision accesses fewer memory locations.
+	// own is the memory of the target, unless a ScheduledRestart that was added earlier restarts
+	// the same workload. The target is stored in the object so that a decision accesses fewer
+	// memory locations.
 	own target
 
 	// duration is the simulated duration of this ScheduledRestart's restarts. assumed is true if
@@ -47,12 +48,12 @@ type object struct {
 	// the history is a copy that may be modified.
 	last  [1]tidekeeperv1.RestartRecord
 	owned bool
-	// sent is the last tick that the simulated manager sent to the target.
+	// sent is the last tick (scheduled time) that the simulated manager sent to the target.
 	sent time.Time
 	// wake is the time of the next decision about the ScheduledRestart; zero means never.
 	wake time.Time
-	// waits is true if any tick is due and undecided. scheduled is true if a tick of the schedule
-	// is due and undecided.
+	// waits is true if any restart is due and has not started. scheduled is true if the next tick
+	// (scheduled time) of the schedule is due.
 	waits, scheduled bool
 	// started is the index of the restart in progress in [Forecast.Started]; -1 if it is not
 	// listed.
@@ -164,7 +165,8 @@ func (s *simulation) parse(o *object) {
 	}
 }
 
-// step processes the next event. It returns false at the end of the simulation.
+// step processes the next event: the end of a rollout, or a decision. It returns false at the end
+// of the simulation.
 func (s *simulation) step() bool {
 	if len(s.agenda.wakeups) == 0 {
 		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute of the forecast ends here.
@@ -188,7 +190,7 @@ func (s *simulation) step() bool {
 	return true
 }
 
-// pass advances the time of the simulation.
+// pass advances the time of the simulation to the given time.
 func (s *simulation) pass(to time.Time) {
 	if !to.Equal(s.now) {
 		s.report.pass(s.now, to)
@@ -237,8 +239,8 @@ func (s *simulation) reconcile(o *object) {
 		s.enqueue(s.budget.Release(o.key))
 	}
 	if d.Wake.Equal(s.now) {
-		// The next tick was already due before the restart completed. The next decision must be
-		// later than the latest history entry, so that ticks that have waited longer come first.
+		// The next restart was already due before this restart completed. The next decision must be
+		// later than the latest history entry, so that restarts that have waited longer come first.
 		d.Wake = s.now.Add(time.Second)
 	}
 	s.agenda.wakeObject(o, d.Wake)

@@ -13,9 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// turnaround is the time for which a restart holds its slot after its rollout: the manager has to
-// write that the restart is complete, and then that the next restart starts. It also accounts for
-// the times in a history, which are truncated to seconds.
+// turnaround is the time for which a restart keeps its slot of the restart budget after its rollout
+// has ended. The manager first has to write that the restart is complete, and then that the next
+// restart starts. It also accounts for the durations in the history, which are computed from times
+// in whole seconds.
 const turnaround = time.Second
 
 // TargetKey identifies a workload by its namespace, API version, kind and name.
@@ -44,8 +45,8 @@ type Target struct {
 // target is a workload in the simulation, with its simulated rollouts.
 type target struct {
 	Target
-	// index is the target's negative index: -1 for the first target in [simulation.used], -2 for
-	// the second, and so on.
+	// index identifies the target in the agenda. It is negative, unlike the index of a
+	// ScheduledRestart: -1 for the first target in [simulation.used], -2 for the second, and so on.
 	index int
 	// state is the simulated state of the workload. The field State points to it.
 	state workload.State
@@ -135,7 +136,9 @@ func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 	return state
 }
 
-// send starts a workload's rollout for a tick, and schedules its end.
+// send starts a workload's rollout for a tick (the scheduled time of a restart), and schedules the
+// end of the rollout. It also schedules decisions about the other ScheduledRestarts that restart
+// the workload.
 func (s *simulation) send(o *object, t *target, tick time.Time) {
 	s.agenda.wakeTarget(t, t.restart(o, tick, s.now))
 	for _, other := range t.users {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about a
-// ScheduledRestart. It is outdated if another time was set later for the same target or
-// ScheduledRestart. A forecast processes millions of wakeups, so they are small and contain no
-// pointers.
+// wakeup is an entry of the queue of a forecast's events: the end of a target's rollout, or a
+// decision about a ScheduledRestart. A wakeup is outdated if another time was set later for the
+// same target or ScheduledRestart. A forecast processes millions of wakeups, so they are small and
+// contain no pointers.
 type wakeup struct {
 	// at is the time in nanoseconds since 1970.
 	at int64
@@ -63,7 +63,8 @@ func (w *wakeups) pop() wakeup {
 	return first
 }
 
-// agenda holds the pending wakeups until the end of the forecast.
+// agenda is the queue of the events of a forecast. It contains no event after the end of the
+// forecast.
 type agenda struct {
 	wakeups wakeups
 	until   time.Time

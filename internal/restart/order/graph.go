@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package order maintains the order of ScheduledRestarts (spec.after) as a graph, so that decisions
-// need not search for cycles, nor for followers, the ScheduledRestarts that name a given one in
-// spec.after. Watch events update the graph.
+// Package order maintains the order of ScheduledRestarts (spec.after) as a graph. With the graph,
+// decisions need not search for cycles, nor for the followers of a ScheduledRestart, which name it
+// in spec.after. Watch events update the graph.
 package order
 
 import (
@@ -85,9 +85,10 @@ func (g *Graph) Followers(key types.NamespacedName) []string {
 	return slices.Sorted(maps.Keys(n.followers[key.Name]))
 }
 
-// Cycle returns a cycle through a ScheduledRestart, as a list of names that begins and ends with
-// its name; nil if it is not on a cycle. If the cycle is so long that the search gives up, an
-// ellipsis replaces the names in between.
+// Cycle returns a cycle of predecessors (spec.after) through a ScheduledRestart; nil if it is not
+// on a cycle. The cycle is a list of names that begins and ends with the name of the
+// ScheduledRestart. If the cycle is so long that the search gives up, an ellipsis replaces all
+// other names.
 func (g *Graph) Cycle(key types.NamespacedName) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

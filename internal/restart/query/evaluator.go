@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// sharedFor is the time for which restarts with the same rendered query share an answer.
+	// sharedFor is the time for which an answer is reused for other restarts with the same rendered
+	// query.
 	sharedFor = 2 * time.Second
 	// perSecond is the maximum average number of queries that this process sends per second. atOnce
 	// is the maximum number of queries in a burst.
@@ -26,7 +27,8 @@ const (
 	atOnce    = 10
 )
 
-// Evaluator runs the queries for restarts in the background. Its methods do not block.
+// Evaluator runs the administrator's Prometheus queries, which decide whether a restart may start.
+// The queries run in the background, and the methods of Evaluator do not block.
 type Evaluator struct {
 	queries []named
 	ask     func(ctx context.Context, query string) (string, error)
@@ -50,15 +52,15 @@ type named struct {
 	query template
 }
 
-// object is the state of the queries for one restart.
+// object is the state of the queries for one restart. asking is true while the queries are running.
 type object struct {
 	workload string
 	answer   *decision.Answer
 	asking   bool
 }
 
-// shared is a recent answer to a query, and the time of the answer. closed is the reason for which
-// the answer keeps restarts from starting; "" if it does not.
+// shared is a recent answer to a query, which is reused for other restarts. closed is the reason
+// for which the answer keeps restarts from starting; "" if the answer lets them start.
 type shared struct {
 	closed string
 	at     time.Time

@@ -30,7 +30,7 @@ const (
 	// mostResults is the maximum number of results that a query requests from Prometheus. A single
 	// result is enough to keep a restart from starting.
 	mostResults = 20
-	// maxWords is the maximum length in bytes of a phrase from a response that is shown to users.
+	// maxWords is the maximum length in bytes of a text from a response that is shown to users.
 	maxWords = 300
 )
 
@@ -94,7 +94,7 @@ func (s *server) ask(ctx context.Context, query string) (result string, err erro
 		}
 		return plain(slices.Min(all)), nil
 	case len(warnings) > 0:
-		// If there is a warning, an empty result may be incomplete.
+		// An empty result with a warning may be incomplete, so treat it as an error.
 		return "", fmt.Errorf("warning: %s", plain(warnings[0]))
 	}
 	return "", nil

@@ -33,7 +33,7 @@ const (
 type Reader struct {
 	client client.SubResourceClientConstructor
 	clock  clock.PassiveClock
-	// asking deduplicates concurrent reads of a kind that is not known yet to be served or
+	// asking lets concurrent callers share a read of a kind that is not known yet to be served or
 	// unserved.
 	asking singleflight.Group
 

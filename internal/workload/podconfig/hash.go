@@ -41,8 +41,8 @@ type Content struct {
 	// Parts holds a hash for each object, in the order of the uses in scope, or 0 for a missing
 	// object. It is used to identify the object that changed.
 	Parts []uint64
-	// Missing describes a missing object or key without which new pods do not start. It is empty if
-	// nothing is missing.
+	// Missing describes an object or key that does not exist and without which new pods do not
+	// start. It is empty if nothing is missing.
 	Missing string
 }
 

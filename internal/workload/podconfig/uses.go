@@ -77,11 +77,11 @@ type used struct {
 	keys map[string]bool
 }
 
-// collector maps each ConfigMap or Secret that a pod template uses to the way in which it is used.
+// collector describes, for each ConfigMap and Secret that a pod template uses, how it is used.
 type collector map[object]*used
 
 // of returns the entry of an object, to which the caller adds the used keys. It creates the entry
-// if there is none.
+// if there is none. `optional` is the field of the reference to the object; nil means false.
 func (c collector) of(kind Kind, name string, optional *bool) *used {
 	o := object{kind, name}
 	if c[o] == nil {

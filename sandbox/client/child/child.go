@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// thread returns a channel. Functions that are sent to it run on an OS thread that lives as long as
-// this process. Linux kills a child that has Pdeathsig set when the thread that started it exits,
-// and the Go runtime may terminate other threads at any time.
+// thread returns a channel of functions. They run on an OS thread that lives as long as this
+// process. Other threads are unsuitable for starting a child with Pdeathsig: Linux kills the child
+// when the starting thread exits, and the Go runtime may terminate threads at any time.
 var thread = sync.OnceValue(func() chan<- func() {
 	functions := make(chan func())
 	go func() {

@@ -25,7 +25,8 @@ import (
 // elided marks omitted lines, or the omitted end of a line, in a page's output.
 const elided = "…"
 
-// Step is a command in a page, with its line number and its expected output lines.
+// Step is a command in a Markdown page, with its line number and the output lines that the page
+// shows.
 type Step struct {
 	Line    int
 	Command string
@@ -64,8 +65,8 @@ var varying = []struct {
 	{regexp.MustCompile(` +`), " "}, // Column widths depend on the replaced values.
 }
 
-// Constant replaces the parts of a line that differ between runs: times, durations, versions, and
-// the sandbox's directory.
+// Constant replaces the parts of an output line that differ between runs, such as times and
+// versions, with constant words.
 func Constant(line string) string {
 	for _, v := range varying {
 		line = v.find.ReplaceAllString(line, v.as)

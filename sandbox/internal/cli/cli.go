@@ -34,8 +34,8 @@ func Main() int {
 	return execute(ctx, newRoot())
 }
 
-// Silence disables the logs of client libraries, which would repeat errors that this command
-// reports itself, and removes the flags that the compiled-in programs have registered.
+// Silence disables the logs of client libraries, because this command reports the same errors
+// itself. It also removes the flags that the compiled-in programs have registered.
 func Silence() {
 	klog.SetLogger(klog.New(nil))
 	klog.SetOutput(io.Discard)
@@ -59,8 +59,8 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 	return 0
 }
 
-// exitError is the exit code of a program that this command has run. The program has already
-// reported its error.
+// exitError is an exit code for which this command prints no error message, because the error has
+// already been reported. An example is the exit code of a program that this command has run.
 type exitError int
 
 func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -105,7 +105,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	return cmd
 }
 
-// released is the version of a release build. The linker sets it; it is empty in other builds.
+// released is the version of a release build, which the linker sets. It is empty in other builds.
 var released string
 
 // version returns the version of this build and the version of Kubernetes that is compiled into it.
@@ -137,8 +137,9 @@ func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), hint)
 }
 
-// describeFlagError returns an error that names the expected kind of value, such as a number,
-// instead of the parse function that failed.
+// describeFlagError replaces the error for an invalid flag value. The new error names the expected
+// kind of value, such as a number, instead of the parse function that failed. Other errors are
+// returned unchanged.
 func describeFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -164,8 +165,8 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// atLeastOne requires at least one positional argument. The given description of the argument is
-// used in the error message.
+// atLeastOne requires at least one positional argument. The parameter "argument" describes it in
+// the error message.
 func atLeastOne(argument string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -175,8 +176,8 @@ func atLeastOne(argument string) cobra.PositionalArgs {
 	}
 }
 
-// arguments requires exactly one positional argument for each of the given names, which are used in
-// error messages.
+// arguments requires exactly as many positional arguments as there are names. The names describe
+// the arguments in the error message.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {

@@ -17,9 +17,9 @@ import (
 
 var minorVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// chooseRelease sets the Kubernetes release from the environment variable SANDBOX_KUBERNETES if
-// --kubernetes is not given. The flag then counts as given, so that a sandbox that is already
-// running must have the same release.
+// chooseRelease sets the flag --kubernetes to the environment variable SANDBOX_KUBERNETES unless
+// the user has set the flag. A sandbox that is already running must then have this release, too. It
+// returns an error if the emulated version is invalid.
 func chooseRelease(flags *pflag.FlagSet, o *cluster.Options) error {
 	if release := os.Getenv("SANDBOX_KUBERNETES"); release != "" && !flags.Changed("kubernetes") {
 		if err := flags.Set("kubernetes", release); err != nil {

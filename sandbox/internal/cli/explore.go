@@ -37,11 +37,11 @@ type exploreFlags struct {
 	jobs                                         int
 	shrink, hostNetwork, fresh                   bool
 	// labs holds the sandboxes that this command shares with other commands in the same process. If
-	// it is nil, the command starts its own sandboxes.
+	// it is nil, the command starts sandboxes for itself.
 	labs *lab.Labs
 }
 
-// errFound is the exit code of explore, fuzz and replay after a finding.
+// errFound is the exit code of explore, fuzz and replay if they have found a bug.
 const errFound = exitError(2)
 
 func newExplore(labs *lab.Labs) *cobra.Command {
@@ -102,13 +102,14 @@ func addFresh(cmd *cobra.Command, f *exploreFlags) {
 	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "remove the results in --dir, and begin from the start")
 }
 
-// addJudging adds the flags that affect whether a run reveals a problem.
+// addJudging adds the flags of explore and replay that affect whether a run reveals a bug.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	addSettling(cmd, f)
 	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back, until the expectations of an operator expire")
 }
 
-// addSettling adds the flags that control when the cluster counts as quiet and when the operator
+// addSettling adds the flags that explore, fuzz and replay have in common. They set the operator's
+// identity and network, how long nothing must happen before a run ends, and when the operator
 // counts as failed.
 func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
@@ -120,8 +121,8 @@ func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, as a panic is")
 }
 
-// checkTimes rejects durations with which no run could be judged, such as a --settle that is not
-// longer than --quiet.
+// checkTimes rejects durations with which a run could not be evaluated, such as a --settle that is
+// not longer than --quiet.
 func (f exploreFlags) checkTimes() error {
 	for _, flag := range []struct {
 		name  string
@@ -140,7 +141,7 @@ func (f exploreFlags) checkTimes() error {
 	return nil
 }
 
-// explorer returns an explorer for the given workload and operator.
+// explorer returns an explorer, which runs the given operator with the given workload.
 func (f exploreFlags) explorer(w *workload.Workload, program []string) (*explore.Explorer, error) {
 	testbeds, err := f.testbeds(w, program)
 	return &explore.Explorer{Testbeds: testbeds, Workload: w, Limits: f.limits(), Hold: f.hold}, err
@@ -150,8 +151,8 @@ func (f exploreFlags) limits() testbed.Limits {
 	return testbed.Limits{Quiet: f.quiet, Settle: f.settle, Patience: f.patience}
 }
 
-// testbeds returns a factory of testbeds (sandboxes with an operator) that follows the flags. It
-// stores the flags for the operator's identity in the workload.
+// testbeds returns a factory of testbeds (sandboxes with an operator), which is configured by the
+// flags. It stores the flags for the operator's identity and network in the workload.
 func (f exploreFlags) testbeds(w *workload.Workload, program []string) (*testbed.Maker, error) {
 	m := &testbed.Maker{Setup: lab.Setup{Workload: w, Command: program}, Labs: f.labs}
 	if err := f.checkTimes(); err != nil {
@@ -205,14 +206,15 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	})
 }
 
-// plan returns the selection of faults or edits to try, as the flags specify.
+// plan returns the options that select the faults or edits to try, as the flags specify.
 func (f exploreFlags) plan(cmd *cobra.Command) (results.Plan, error) {
 	i, n, err := shard(f.shard)
 	return results.Plan{For: f.runFor, Only: f.only, Shard: i, Shards: n, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}, err
 }
 
-// playInto calls the function "play", which tries the selected faults or edits in testbeds below
-// --dir. It then reports the result, and returns the exit code as an error.
+// playInto calls the function "play", which must try the selected faults or edits in testbeds below
+// the directory --dir. It then reports the result, and returns the exit code as an error (see
+// tell).
 func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f exploreFlags, m *testbed.Maker, play func(context.Context) (*results.Result[F], error)) error {
 	var err error
 	if m.Dir, err = filepath.Abs(f.dir); err != nil {
@@ -233,8 +235,8 @@ func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f ex
 	return errors.Join(err, tell(cmd, tool, result, m.Dir, f.html, f.junit))
 }
 
-// untilHangup returns a context that is also canceled when the terminal is closed, unless the
-// process ignores SIGHUP, as it does under nohup.
+// untilHangup returns a context that is also canceled on SIGHUP, for example when the terminal is
+// closed. A process that ignores SIGHUP, as under nohup, continues to ignore it.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -243,8 +245,8 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // playable rejects a number of jobs below 1 and report files in missing directories, before any run
-// is started. It prints a warning if the memory does not suffice for the sandboxes of all jobs next
-// to the given number of other sandboxes.
+// is started. It prints a warning if there is too little memory for a sandbox per job. The
+// parameter "others" is the number of other sandboxes that need memory, too.
 func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	if f.jobs < 1 {
 		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
@@ -263,8 +265,9 @@ func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	return nil
 }
 
-// tell prints the report of a result and writes the requested report files. It returns the exit
-// code as an error.
+// tell prints the report of a result and writes the report files. It returns errFound if the result
+// contains a confirmed finding, or an error if the result is inconclusive, for example because too
+// many runs could not be evaluated.
 func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *results.Result[F], dir, html, junit string) error {
 	if html == "" {
 		html = filepath.Join(dir, "report.html")
@@ -283,8 +286,8 @@ func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *
 	return result.Judged()
 }
 
-// shard parses the value I/N of the --shard flag, which selects the I-th of N parts. An empty value
-// selects everything.
+// shard parses the value I/N of the --shard flag, which selects the I-th of N parts. For an empty
+// value, it returns 1 and 1, which select everything.
 func shard(text string) (i, n int, err error) {
 	if text == "" {
 		return 1, 1, nil
@@ -322,8 +325,8 @@ func newReport(tool string) *cobra.Command {
 	return cmd
 }
 
-// tellMerged reports the combined results in the given directories, and returns the exit code as an
-// error.
+// tellMerged reports the combined results in the given directories. It returns the same errors as
+// tell.
 func tellMerged[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], dirs []string, html, junit string) error {
 	merged, err := tool.Merge(dirs)
 	if err != nil {

@@ -84,8 +84,8 @@ finding first.`,
 	return cmd
 }
 
-// check rejects flags that name no manifests to install or no object to edit, and a negative number
-// of nodes.
+// check returns an error if the flags name no manifests to install or no object to edit, or if the
+// number of nodes is negative.
 func (f fuzzFlags) check() error {
 	switch {
 	case len(f.install) == 0:
@@ -124,8 +124,8 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	})
 }
 
-// fuzzer returns a fuzzer for the given initial state and operator, in which the caller sets the
-// object to edit.
+// fuzzer returns a fuzzer for the given initial state and operator. The caller must set the fields
+// that describe the object to edit.
 func (f exploreFlags) fuzzer(w *workload.Workload, program []string) (*fuzz.Fuzzer, error) {
 	for _, name := range w.Install {
 		if _, err := os.Stat(name); err != nil {

@@ -48,7 +48,8 @@ RBAC allows; without --user it is the administrator, who may do everything. With
 	return cmd
 }
 
-// checkUser rejects an empty user name, and groups without a user.
+// checkUser rejects an empty --user, and groups without a user. The parameter "given" is true if
+// the flag --user is set.
 func checkUser(user string, given bool, groups []string) error {
 	switch {
 	case user != "":

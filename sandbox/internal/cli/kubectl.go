@@ -60,8 +60,8 @@ with --keep-history.`,
 	}
 }
 
-// leading removes the named flags and their values from the beginning of kubectl's arguments. It
-// returns the values and the remaining arguments.
+// leading removes the named flags of the sandbox command and their values from the beginning of
+// kubectl's arguments. It returns the values, keyed by flag, and the remaining arguments.
 func leading(args []string, names ...string) (map[string]string, []string) {
 	own := map[string]string{}
 next:

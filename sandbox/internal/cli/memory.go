@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// unlimited stands for an unknown or unlimited amount of memory, in bytes.
+// unlimited is the number of bytes that is used if the amount of memory is unknown or unlimited.
 const unlimited = 1 << 62
 
-// memory holds the mount points of procfs and cgroupfs, normally /proc and /sys/fs/cgroup, where
-// the kernel reports memory usage.
+// memory reads memory usage from the kernel. It holds the mount points of procfs and cgroupfs,
+// normally /proc and /sys/fs/cgroup.
 type memory struct{ proc, cgroup string }
 
 // available returns the memory available to new programs, in bytes: the machine's available memory,
@@ -52,11 +52,11 @@ func (m memory) available() uint64 {
 
 // limits holds the names of a cgroup's memory files, which depend on the cgroup version.
 type limits struct {
-	// most lists the files that contain memory limits.
+	// most lists the files that contain limits of the cgroup's memory.
 	most []string
 	used string
-	// cache is the memory.stat key of the page cache. The page cache counts as used memory,
-	// although the kernel reclaims it when needed.
+	// cache is the key of the page cache's size in memory.stat. The page cache counts as used
+	// memory, although the kernel reclaims it when needed.
 	cache string
 }
 
@@ -65,9 +65,9 @@ var (
 	limitsV2 = limits{most: []string{"memory.max", "memory.high"}, used: "memory.current", cache: "inactive_file"}
 )
 
-// leftOnPath returns the memory that a cgroup can still use under its own limit and the limits of
-// its ancestors. In a container, the path may be the path on the host, while only the container's
-// cgroup is mounted; path components that do not exist are therefore skipped.
+// leftOnPath returns the memory in bytes that a cgroup can still use under its own limit and the
+// limits of its ancestors. It skips cgroups on the path that do not exist. In a container, the path
+// may be the path on the host, although only the container's cgroup is mounted.
 func leftOnPath(mounted, path string, of limits) uint64 {
 	left := uint64(unlimited)
 	for dir := filepath.Join("/", path); ; dir = filepath.Dir(dir) {
@@ -78,7 +78,7 @@ func leftOnPath(mounted, path string, of limits) uint64 {
 	}
 }
 
-// left returns the memory that a cgroup can still use under its own limit.
+// left returns the memory in bytes that a cgroup can still use under its own limit.
 func (l limits) left(group string) uint64 {
 	most := uint64(unlimited)
 	for _, name := range l.most {
@@ -94,7 +94,8 @@ func (l limits) left(group string) uint64 {
 	return most - min(most, used)
 }
 
-// forgettable returns the size of a cgroup's page cache, which the kernel can reclaim.
+// forgettable returns the size in bytes of the inactive part of a cgroup's page cache, which the
+// kernel can reclaim.
 func (l limits) forgettable(group string) uint64 {
 	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
 	if err != nil {

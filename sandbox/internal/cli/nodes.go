@@ -43,8 +43,8 @@ then it also leaves the pods of the node alone: none starts, none ends.`,
 		newNodesAdd(s), notReady, ready, newNodesLoadImage(s))
 }
 
-// setNotReady makes a node's simulated kubelet report that the node is not ready, or ready again if
-// `value` is false.
+// setNotReady makes a node's simulated kubelet report that the node is not ready, with the given
+// message. If `value` is false, the kubelet reports that the node is ready again.
 func setNotReady(cmd *cobra.Command, connect func(context.Context) (kubernetes.Interface, error), name string, value bool, message string) error {
 	client, err := connect(cmd.Context())
 	if err != nil {

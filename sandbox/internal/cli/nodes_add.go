@@ -84,8 +84,8 @@ func newNodesAdd(s *target) *cobra.Command {
 	return cmd
 }
 
-// parseTemplate parses the flags for the properties of new nodes. It rejects values that the API
-// server would reject, before any node is created.
+// parseTemplate returns a template for new nodes from the values of flags. It rejects values that
+// the API server would reject, before any node is created.
 func parseTemplate(pool, allocatable, labels, taints string) (node.Template, error) {
 	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}}
 	for _, item := range items(labels) {

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// program is the program that the fault proxy runs and can crash and restart. It is killed when
-// this process exits.
+// program is the program that the fault proxy starts, and that a rule of the proxy can crash and
+// restart. It is killed when this process exits.
 type program struct {
 	arguments []string
 	// environment lists the environment variables that the program gets in addition to the
@@ -31,7 +31,8 @@ type program struct {
 	// crashing is set from a simulated crash until the restart.
 	crashing bool
 	closed   bool
-	// over receives the exit code if the program exits by itself.
+	// over receives the program's exit code if the program exits without being killed by this
+	// process.
 	over chan int
 }
 
@@ -85,9 +86,9 @@ func (p *program) kill() {
 	<-ended
 }
 
-// crash kills the program, and restarts it after the given time. Pending requests of the killed
-// process may cause further calls of crash. Until the restart, these calls count as the same crash,
-// so that the program is restarted only once.
+// crash kills the program, and restarts it after the given time. Requests that the killed process
+// had sent may cause further calls of crash. Until the restart, these calls count as the same
+// crash, so that the program is restarted only once.
 func (p *program) crash(down time.Duration) {
 	p.mu.Lock()
 	again := p.crashing
@@ -105,7 +106,7 @@ func (p *program) crash(down time.Duration) {
 	})
 }
 
-// close kills the program without a restart.
+// close kills the program, and prevents further starts of it.
 func (p *program) close() {
 	p.mu.Lock()
 	p.closed = true

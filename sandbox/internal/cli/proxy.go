@@ -75,7 +75,8 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 	return cmd
 }
 
-// run runs the fault proxy. If there are arguments, it also runs the program that they name.
+// run runs the fault proxy. If there are arguments, they are the command line of a program that it
+// also runs.
 func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error {
 	o, err := f.options(s.dir)
 	if err != nil {
@@ -116,8 +117,8 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	} else {
 		err = runWith(cmd.Context(), server, crashing)
 	}
-	// Report the rules that have injected no fault: a test that passes without its fault proves
-	// nothing.
+	// Warn about rules that have injected no fault. A test of a fault that was never injected
+	// passes without having tested anything.
 	rules, _ := server.Rules().List()
 	for i := range rules {
 		if why := rules[i].Unfired(); why != "" {
@@ -166,9 +167,9 @@ func runWith(ctx context.Context, server *proxy.Server, program *program) error 
 	return err
 }
 
-// options validates the flags and reads the files that they name, before anything is written. The
-// function "sandbox" returns the data directory of the sandbox, whose kubeconfig is the default for
-// --kubeconfig.
+// options validates the flags, reads the files that they name, and converts them to options. The
+// function "sandbox" returns the data directory of a sandbox. That sandbox's kubeconfig is used if
+// --kubeconfig is not set.
 func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options, error) {
 	o := proxy.Options{Listen: f.listen, Control: f.control}
 	if f.write == "" {
@@ -213,8 +214,8 @@ func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options,
 // longestSocket is the maximum length of a Unix socket's path, in bytes.
 const longestSocket = 107
 
-// checkAddresses rejects a control address that other local users could connect to, and a listen
-// address that cannot be used in a kubeconfig.
+// checkAddresses rejects a --control address that other local users could connect to, and a
+// --listen address that clients cannot use.
 func checkAddresses(f proxyFlags) error {
 	if _, port, err := net.SplitHostPort(f.control); err == nil {
 		if _, err := strconv.Atoi(port); err == nil {
@@ -234,8 +235,9 @@ func checkAddresses(f proxyFlags) error {
 	return nil
 }
 
-// openLog opens the log file or, if it has no name, standard output. Closing the log does not close
-// standard output, and a slow reader of standard output does not delay requests.
+// openLog opens the log file. If its name is empty, the log is written to standard output without
+// delaying requests if the reader of standard output is slow. Closing the log does not close
+// standard output.
 func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
 	if file == "" {
 		return proxy.NewBacklog(cmd.OutOrStdout()), nil

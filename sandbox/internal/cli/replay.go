@@ -46,8 +46,8 @@ another problem comes.`,
 	return cmd
 }
 
-// asFound returns the flags of a replay. A flag that the user has not set gets the value that it
-// had when the finding was made.
+// asFound returns the flags of a replay. A flag that the user has not set has the same value as in
+// the command that made the finding.
 func (f exploreFlags) asFound(given *pflag.FlagSet, found results.Flags) exploreFlags {
 	for name, flag := range map[string]struct {
 		value *time.Duration
@@ -94,7 +94,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	return tellAgain(cmd, explore.Tool, again, finding.Same(again), args[0])
 }
 
-// replayFuzz replays a finding of fuzz from a file.
+// replayFuzz replays a finding of `sandbox fuzz`, which it reads from a file.
 func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file string, program []string) error {
 	finding, err := fuzz.Tool.ReadFinding(file)
 	if err != nil {
@@ -121,14 +121,15 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 }
 
 // tellGone reports that a replay has found no problem. The parameter "subject" names the fault or
-// edit that the operator has survived.
+// edit that the operator has handled correctly.
 func tellGone(cmd *cobra.Command, subject string) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
 	return nil
 }
 
-// tellAgain reports the problem that a replay of the finding in a file has found, and returns the
-// exit code as an error. `same` is false if the problem differs from the finding.
+// tellAgain reports the problem that a replay has found. The parameter "file" is the file of the
+// replayed finding, and `same` is false if the problem differs from that finding. tellAgain returns
+// the exit code as an error.
 func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], again F, same bool, file string) error {
 	tool.TextOf(cmd.OutOrStdout(), again, filepath.Dir(file))
 	if !same {

@@ -53,7 +53,7 @@ user namespaces.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	// Flags after the name of the program belong to the program.
+	// Do not parse flags after the name of the program, because they are the program's own.
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights it has (default a new account without rights, in the namespace default)")
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")

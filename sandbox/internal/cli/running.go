@@ -33,7 +33,8 @@ func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	return true, nil
 }
 
-// fits returns an error if the running sandbox does not satisfy the given flags.
+// fits returns an error that names the flags set by the user that the running sandbox does not
+// satisfy, or nil if there are none.
 func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 	other := differing(flags, o, s)
 	if len(other) == 0 {
@@ -43,8 +44,8 @@ func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 		o.Dir, s.PID, strings.Join(other, " "), at(o.Dir))
 }
 
-// differing returns the flags that the running sandbox does not satisfy. A sandbox with more nodes
-// than requested satisfies --nodes, and any state is acceptable without --fresh.
+// differing returns the flags set by the user that the running sandbox does not satisfy. A sandbox
+// with more nodes than --nodes satisfies this flag. No running sandbox satisfies --fresh.
 func differing(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) []string {
 	running := s.Delays
 	delays := pflag.NewFlagSet("", pflag.ContinueOnError)

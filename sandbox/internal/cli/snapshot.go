@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
-// answersWithin is the timeout of requests to etcd.
+// answersWithin is the timeout of a command's requests to etcd.
 const answersWithin = 30 * time.Second
 
 func newSnapshot(s *target) *cobra.Command {

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
-// quietFlags holds the flags that make the status command wait for a quiet cluster.
+// quietFlags holds the flags that make the status command wait until no object other than Leases
+// and Events has been written for some time.
 type quietFlags struct{ until, timeout time.Duration }
 
 func (f *quietFlags) add(cmd *cobra.Command) {
@@ -24,8 +25,8 @@ func (f *quietFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum time to wait for quiet")
 }
 
-// check rejects contradictory flags, and reports whether to wait. The parameters until and timeout
-// report whether the user has set the respective flag.
+// check rejects contradictory flags, and reports whether the command must wait. The parameters
+// report whether the user has set the flags --until-quiet and --timeout.
 func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	switch {
 	case !until && timeout:
@@ -40,7 +41,8 @@ func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	return true, nil
 }
 
-// await waits for a quiet cluster if --until-quiet is set.
+// await waits until nothing has been written for the duration --until-quiet. It does not wait if
+// that flag is not set.
 func (f *quietFlags) await(cmd *cobra.Command, s *target) error {
 	if wait, err := f.check(cmd.Flags().Changed("until-quiet"), cmd.Flags().Changed("timeout")); !wait {
 		return err

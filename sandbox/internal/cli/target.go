@@ -63,8 +63,8 @@ func (s *target) client(ctx context.Context) (kubernetes.Interface, error) {
 }
 
 // withEtcd calls the function "do" with a client for the running sandbox's etcd. It first waits
-// until the sandbox is ready, because the standard objects of a cluster are still missing during
-// the start.
+// until the sandbox is ready, because a cluster's standard objects, such as its namespaces, do not
+// exist before that.
 func (s *target) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
 	dir, status, err := s.running(ctx)
 	if err == nil && !status.CameUp() {

@@ -23,8 +23,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// reportFD is the environment variable with the file descriptor of a pipe. A detached sandbox
-// writes a single line to this pipe: an empty line when it is ready, or the error if it has failed.
+// reportFD is the environment variable with the number of a file descriptor, the write end of a
+// pipe. A detached sandbox writes a single line to this pipe: an empty line when it is ready, or an
+// error message if it has failed.
 const reportFD = "SANDBOX_REPORT_FD"
 
 func newUp(s *target) *cobra.Command {
@@ -120,13 +121,14 @@ func checkNodes(o cluster.Options) error {
 	return o.Delays.Validate()
 }
 
-// up runs the sandbox in this process until it is interrupted.
+// up runs the sandbox in this process until the sandbox stops.
 func up(cmd *cobra.Command, o cluster.Options) error {
 	report := func(string) {}
 	detached := os.Getenv(reportFD) != ""
 	if detached {
 		pipe := os.NewFile(3, "report")
-		// Close the pipe in the processes of the components, which must not inherit it.
+		// Close the pipe in child processes. Otherwise, the reader would not reach EOF while a
+		// component is running.
 		syscall.CloseOnExec(3)
 		os.Unsetenv(reportFD)
 		report = func(line string) { fmt.Fprintln(pipe, line); pipe.Close() }

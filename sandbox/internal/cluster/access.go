@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Access creates clients for the API server and etcd of the sandbox in a data directory, with the
-// credentials stored there.
+// Access creates clients for a sandbox's API server and etcd. It reads the addresses and
+// credentials from the sandbox's data directory.
 type Access struct {
 	credentials credentials
 	settings    settingsFile
@@ -101,9 +101,9 @@ func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
-// WriteKubeconfig replaces a file with a kubeconfig, which contains a private key. Only the current
-// user can read the new file, whatever the mode of the old file. A symbolic link is replaced, not
-// followed. A client that waits for the file never reads a partial file.
+// WriteKubeconfig atomically replaces a file with a kubeconfig, so that no client reads a partial
+// file. Only the current user can read the new file, because it contains a private key. If the path
+// is a symbolic link, the link itself is replaced.
 func WriteKubeconfig(file string, data []byte) error {
 	if err := writeSecret(file, data); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
@@ -121,9 +121,10 @@ func mayOverwrite(kubeconfig string) error {
 		"%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig))
 }
 
-// MayOverwrite returns nil if the kubeconfig file does not exist, is empty, or contains a single
-// cluster, which has the given name. It returns the given refusal for any other content, and
-// another error if the file cannot be read or its directory does not exist.
+// MayOverwrite returns nil if the kubeconfig file may be overwritten: it does not exist, is empty,
+// or contains a single cluster, which has the given name. For any other content, MayOverwrite
+// returns the error "refusal". It returns another error if the file cannot be read or its directory
+// does not exist.
 func MayOverwrite(kubeconfig, cluster string, refusal error) error {
 	data, err := os.ReadFile(kubeconfig)
 	switch {

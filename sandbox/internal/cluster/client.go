@@ -35,7 +35,7 @@ func (c Control) NotRunning() error {
 }
 
 // pid returns the process ID of the running sandbox or, if there is none, of the last sandbox in
-// the directory.
+// the directory. It returns 0 if the ID is unknown.
 func (c Control) pid() int {
 	if pid, err := peer(context.Background(), c.socket); err == nil {
 		return pid
@@ -118,7 +118,7 @@ func (c Control) Act(ctx context.Context, component, action string) error {
 // sandbox was running.
 func (c Control) Stop(ctx context.Context) (bool, error) {
 	if !c.Running() {
-		// A sandbox that was killed leaves its cgroups behind.
+		// A sandbox that was killed could not remove its cgroups.
 		return false, removeCgroups(c.dir)
 	}
 	ran, err := c.stop(ctx)
@@ -135,8 +135,8 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	case errors.Is(err, unix.ESRCH):
 		return true, nil // The sandbox exited before its pidfd could be opened.
 	case err != nil:
-		// Pidfds are not available: the kernel does not support them, or a seccomp profile forbids
-		// them.
+		// Pidfds (file descriptors that refer to processes) are not available, because the kernel
+		// does not support them or a seccomp profile forbids them.
 		return true, c.stopUnwatched(ctx, pid)
 	}
 	defer unix.Close(process)
@@ -159,8 +159,9 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// stopUnwatched stops the sandbox without a pidfd. It does not kill a process that fails to stop,
-// because the process may have exited and another process may have the same ID.
+// stopUnwatched stops the sandbox on a machine without pidfds (file descriptors that refer to
+// processes). It does not kill a sandbox that fails to stop: the process may have exited in the
+// meantime, and another process may have received its ID.
 func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*stopTimeout)
 	defer cancel()
@@ -175,9 +176,9 @@ func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	return fmt.Errorf("the sandbox in %s does not stop: end process %d", c.dir, pid)
 }
 
-// process returns the ID of the process that serves the control socket, even if that process hangs.
-// A sandbox that is starting has no socket yet, so this method waits up to 5 seconds for the
-// socket. If the sandbox exits first, the ID is 0.
+// process returns the ID of the sandbox's process, even if that process hangs. A sandbox that is
+// starting does not have a control socket yet, so this method waits up to 5 seconds for the socket.
+// If the sandbox exits first, the ID is 0.
 func (c Control) process(ctx context.Context) (int, error) {
 	var err error
 	for range 50 {
@@ -234,12 +235,12 @@ func waitGone(ctx context.Context, process int, timeout time.Duration) bool {
 }
 
 // remembering lists the components that cache objects by UID, even the UIDs of deleted objects.
-// They must not run while a snapshot is restored, because their caches would contradict the
-// restored objects.
+// They must not run while a snapshot is restored, because a restored object may have a UID that
+// they consider deleted.
 var remembering = Components[2:]
 
 // Without kills the controller manager, the scheduler and the kubelets, calls the function "do",
-// and restarts these components even if the function fails.
+// and restarts these components even if "do" fails.
 func (c Control) Without(ctx context.Context, do func() error) (err error) {
 	status, err := c.Status(ctx)
 	if err != nil {

@@ -75,16 +75,16 @@ func (p plan) apiServer() supervisor.Spec {
 		"--etcd-keyfile=" + c.keyFile(etcdClientCert),
 		"--bind-address=" + ports.Loopback,
 		"--advertise-address=" + ports.Loopback,
-		// Disable the endpoint reconciler, because the endpoints of the Service "kubernetes" must
-		// not be loopback addresses.
+		// Disable the reconciler that writes the API server's address to the endpoints of the
+		// Service "kubernetes", because a loopback address is invalid there.
 		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", p.settings.APIServerPort),
 		"--permit-port-sharing",
 		"--tls-cert-file=" + c.certFile(apiServerCert),
 		"--tls-private-key-file=" + c.keyFile(apiServerCert),
 		"--client-ca-file=" + c.certFile(clusterCA),
-		// The API server sends the name and the groups of a user to aggregated API servers in the
-		// headers named here, and authenticates itself with the front-proxy certificate.
+		// The API server authenticates itself to aggregated API servers with the front-proxy
+		// certificate, and sends them a request's user name and groups in these headers.
 		"--requestheader-client-ca-file=" + c.certFile(frontProxyCA),
 		"--requestheader-allowed-names=" + frontProxyCert,
 		"--requestheader-username-headers=X-Remote-User",
@@ -115,8 +115,8 @@ func (p plan) apiServer() supervisor.Spec {
 		args = append(args,
 			"--audit-policy-file="+p.Dir.path("audit-policy.yaml"),
 			"--audit-log-path="+p.Dir.AuditLog(),
-			// The limit is in megabytes. It is high, because tests that count requests need all of
-			// them in a single file.
+			// The maximum size of the log is in megabytes. It is high, because a test that counts
+			// requests must find all of them in a single file.
 			"--audit-log-maxsize=1024",
 		)
 	}
@@ -127,8 +127,8 @@ func (p plan) apiServer() supervisor.Spec {
 }
 
 // features returns the flags that choose the features of a component: the emulated version and the
-// feature gates. Components that watch all kinds must have the same features as the API server,
-// because they would otherwise wait for kinds that the API server does not serve.
+// feature gates. The API server, the controller manager and the scheduler get the same flags.
+// Otherwise, the controller manager could wait for kinds that the API server does not serve.
 func (p plan) features() []string {
 	var flags []string
 	if p.EmulatedVersion != "" {
@@ -142,8 +142,9 @@ func (p plan) features() []string {
 
 func (p plan) controllerManager() supervisor.Spec {
 	c := p.Dir.credentials()
-	// Disable the ttl controller, which writes to every node when the cluster grows considerably:
-	// it annotates nodes with the time for which kubelets may cache Secrets.
+	// Disable the ttl controller, which annotates nodes with the time for which kubelets may cache
+	// Secrets. It would write to every node each time the cluster grows beyond a limit such as 100
+	// nodes.
 	controllers := "--controllers=*,-ttl-controller"
 	for _, name := range p.WithoutControllers {
 		controllers += ",-" + name
@@ -155,16 +156,16 @@ func (p plan) controllerManager() supervisor.Spec {
 		"--cluster-signing-cert-file="+c.certFile(clusterCA),
 		"--cluster-signing-key-file="+c.keyFile(clusterCA),
 		controllers,
-		// The controller manager creates this plugin directory if it is missing, by default below a
-		// system directory. /dev/null exists and contains no plugins.
+		// The controller manager creates this plugin directory if it is missing. The default is
+		// below a system directory, so use /dev/null, which exists and contains no plugins.
 		"--flex-volume-plugin-dir=/dev/null",
 	)
 }
 
 func (p plan) scheduler() supervisor.Spec { return p.client(component.Scheduler) }
 
-// client returns the specification of a component that is a client of the API server. It adds the
-// flags that all such components have in common to the given arguments.
+// client returns the specification of the controller manager or the scheduler, which are clients of
+// the API server. It adds the flags that both have in common to the given arguments.
 func (p plan) client(name string, args ...string) supervisor.Spec {
 	return supervisor.Spec{Name: name, Path: p.program, Args: slices.Concat([]string{
 		"--kubeconfig=" + p.Dir.credentials().kubeconfigOf("system:"+name),

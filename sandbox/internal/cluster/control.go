@@ -30,7 +30,7 @@ type Status struct {
 	Version    string `json:"kubernetesVersion"`
 	AuditLog   string `json:"auditLog,omitempty"`
 
-	// The following fields are options with which the sandbox was started.
+	// The fields from Nodes to Delays hold the options with which the sandbox was started.
 	Nodes           int            `json:"nodes"`
 	RealNodes       int            `json:"realNodes,omitempty"`
 	Owner           int            `json:"owner,omitempty"`
@@ -44,13 +44,14 @@ type Status struct {
 
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
-	// RSSBytes is the total resident memory of all processes of the sandbox, including this
-	// process.
+	// RSSBytes is the total resident memory of all processes of the sandbox, including the process
+	// that serves this status.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
 }
 
-// CameUp reports whether the start of the sandbox is complete.
+// CameUp reports whether the start of the sandbox is complete, even if a component has exited since
+// then.
 func (s Status) CameUp() bool { return s.Times.Ready.Duration > 0 }
 
 // Down describes each component that is not running by its name and state, such as "etcd is
@@ -72,17 +73,17 @@ func (s Status) Down() []string {
 }
 
 // Times holds the durations from the start of the sandbox until the API server is ready, and until
-// the entire sandbox is ready.
+// the entire sandbox is ready. A duration is 0 until then.
 type Times struct {
 	APIServerReady metav1.Duration `json:"apiServerReady"`
 	Ready          metav1.Duration `json:"ready"`
 }
 
-// Component is the status of a control plane program, such as etcd.
+// Component is the status of a program that the sandbox runs, such as etcd.
 type Component struct {
 	supervisor.Status
 	RSSBytes int64 `json:"rssBytes"`
-	// LogTail lists the last lines of a crashed component's log.
+	// LogTail lists the last lines of a crashed component's log. It is empty for other components.
 	LogTail []string `json:"logTail,omitempty"`
 }
 
@@ -129,8 +130,8 @@ func (c *cluster) status() Status {
 	return s
 }
 
-// serveControl serves the control socket to other processes of the same user, until the returned
-// function is called.
+// serveControl serves requests of the same user's processes on the control socket, until the
+// returned function is called.
 func (c *cluster) serveControl() (func(), error) {
 	path := c.Dir.sockets().control()
 	if dir := filepath.Dir(path); dir != string(c.Dir) {

@@ -93,7 +93,7 @@ func (c credentials) issue() error {
 		serviceAccountKey: pki.NewSigningKey,
 		kubeletClientCert: func() (pki.Pair, error) { return cluster.Client("kube-apiserver-kubelet-client", superusers) },
 	} {
-		// Keep existing certificates, unless a new CA has made them useless.
+		// Keep existing certificates, unless there is a new CA, which has not signed them.
 		if pki.Exists(c.pki, name) && !newCluster && !newEtcd && !newFrontProxy {
 			continue
 		}
@@ -173,8 +173,8 @@ func (c credentials) writeNode(spec realnode.Spec) error {
 	if err != nil {
 		return err
 	}
-	// In the sandbox, nodes with a real kubelet and their pods reach the API server only at the
-	// cluster IP of the API server's Service.
+	// A real node is in its own network, in which it reaches the API server only at the cluster IP
+	// of the API server's Service.
 	kubeconfig, err := c.kubeconfig(fmt.Sprintf("https://%s:443", spec.Service), user, []string{"system:nodes"})
 	if err != nil {
 		return err

@@ -57,15 +57,16 @@ func (d Dir) Log() string { return d.path("sandbox.log") }
 // Logs returns the directory of the component logs.
 func (d Dir) Logs() string { return d.path("logs") }
 
-// Images returns the directory of the image archives for real nodes.
+// Images returns the directory of the container image archives that real nodes import.
 func (d Dir) Images() string { return d.path("images") }
 
-// KubeletsSocket returns the path of the simulated kubelets' socket, which accepts HTTP CONNECT.
+// KubeletsSocket returns the path of the socket through which clients connect to simulated kubelets
+// with HTTP CONNECT.
 func (d Dir) KubeletsSocket() string { return d.sockets().kubelets() }
 
-// ProgramSocket returns the path of the socket for connections to a program that runs as a pod in
-// its own network namespace. The socket exists only while such a program is running, and accepts
-// HTTP CONNECT.
+// ProgramSocket returns the path of the socket through which clients connect, with HTTP CONNECT, to
+// a program that runs as a pod in its own network namespace. The socket exists only while such a
+// program is running.
 func (d Dir) ProgramSocket() string { return d.sockets().program() }
 
 // Control returns a client that controls the sandbox running in the directory.
@@ -91,8 +92,8 @@ func (d Dir) credentials() credentials {
 	return credentials{pki: d.path("pki"), kubeconfigs: d.path("kubeconfigs")}
 }
 
-// processFiles lists the files that exist while a sandbox is running. The marker file is removed
-// last: while it exists, the directory belongs to a sandbox.
+// processFiles lists the files that exist while a sandbox is running. The marker file comes last,
+// so that a partly removed directory is still recognized as a sandbox's.
 var processFiles = []string{"control.sock", "kubelets.sock", "program.sock", "sandbox.log", "lock", marker}
 
 // stateFiles lists the files with the state of a sandbox, which remain after the sandbox has

@@ -28,7 +28,8 @@ func (l lockFile) take() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Retry briefly, because a process that only checks the lock holds it for some microseconds.
+	// Try repeatedly for 200 milliseconds, because a process that only checks the lock also holds
+	// it, for some microseconds.
 	for range 20 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			return f, nil
@@ -104,8 +105,8 @@ func (o Options) acquire() (*os.File, error) {
 		return nil, err
 	}
 	if old == unmarked {
-		// The marker must be the first file in a new directory, because a directory with other
-		// files but without a marker is rejected.
+		// Write the marker before any other file. A process that found files but no marker would
+		// conclude that the directory does not belong to a sandbox.
 		if err := o.Dir.marker().write(o.keeping().mark(), old); err != nil {
 			return nil, err
 		}
@@ -124,8 +125,8 @@ func (o Options) acquire() (*os.File, error) {
 	return locked, nil
 }
 
-// mark writes to the locked data directory whether its state is kept when the sandbox stops, and
-// writes this process's ID to the lock file.
+// mark writes the marker, which records whether the data directory is kept when the sandbox stops,
+// and writes this process's ID to the locked file.
 func (o Options) mark(locked *os.File) error {
 	// Read the marker again, because the previous holder of the lock may have changed it.
 	old, err := o.Dir.marker().read()

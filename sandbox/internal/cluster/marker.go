@@ -18,21 +18,22 @@ import (
 // "lock" could belong to another program.
 const marker = ".tidekeeper-sandbox"
 
-// mark is the content of a marker file. It reports whether the data directory is kept when the
-// sandbox's owner process exits.
+// mark is the content of a marker file. It records whether the data directory is kept, or is
+// removed when the sandbox's owner (the process named by --owner) exits.
 type mark string
 
 const (
 	// unmarked means that the directory does not yet belong to a sandbox.
 	unmarked mark = ""
-	// kept means that the state is kept when the sandbox stops. The string is a stored format:
-	// directories of earlier versions contain it.
+	// kept means that the state is kept when the sandbox stops. The string must not change, because
+	// the marker files of earlier versions contain it.
 	kept mark = "This directory is a Tidekeeper sandbox's. It is kept until somebody removes it.\n"
 	// owned means that the directory is removed when the sandbox's owner process has exited.
 	owned mark = "This directory is a Tidekeeper sandbox's. It is removed with the process that --owner named.\n"
 )
 
-// keeping describes whether a run of a sandbox keeps the state in the data directory.
+// keeping describes whether a run of a sandbox keeps the data directory and the state of earlier
+// runs.
 type keeping struct {
 	// owned is set if the directory is removed when the owner process exits.
 	owned bool
@@ -73,8 +74,8 @@ type contents struct {
 	keys bool
 }
 
-// judge returns the mark of a directory. It returns false if the directory contains files that do
-// not belong to a sandbox.
+// judge returns the mark of a directory. It sets "ours" to false if the directory contains files
+// that do not belong to a sandbox.
 func (c contents) judge() (_ mark, ours bool) {
 	if !slices.ContainsFunc(c.names, func(name string) bool { return !isTemporaryMarker(name) }) {
 		return unmarked, true
@@ -90,8 +91,8 @@ func (c contents) judge() (_ mark, ours bool) {
 	return unmarked, false
 }
 
-// isTemporaryMarker reports whether a file is a temporary marker file, which another process has
-// not yet renamed or a killed process has left behind.
+// isTemporaryMarker reports whether a file is a temporary file for the atomic replacement of a
+// marker. Another process may be about to rename the file, or may have been killed before that.
 func isTemporaryMarker(name string) bool { return strings.HasPrefix(name, "."+marker+".") }
 
 var pidLine = regexp.MustCompile(`^[1-9][0-9]*\n$`)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner is a process that a sandbox must not outlive. It is identified by a pidfd, because the
-// process ID may be reused after the process has exited.
+// Owner is a process that a sandbox must not outlive. A pidfd (a file descriptor that refers to a
+// process) identifies it, because another process may receive its ID after it has exited.
 type Owner struct {
 	// PID is the process ID of the owner.
 	PID int

@@ -119,8 +119,8 @@ func (c *cluster) startRealNode(number int, programs string) error {
 	})
 }
 
-// waitRealNodes waits until the kubelets of all real nodes have reported since the given time that
-// their nodes are ready.
+// waitRealNodes waits until the given number of real nodes is ready. Only reports by kubelets since
+// the given time count, because an earlier run may have left Node objects that are marked as ready.
 func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, since time.Time) error {
 	since = since.Truncate(time.Second) // API timestamps have a resolution of one second.
 	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -129,8 +129,8 @@ func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, 
 	})
 }
 
-// readySince returns the number of nodes whose kubelets have reported since the given time that the
-// node is ready.
+// readySince returns the number of nodes on which pods can be scheduled and whose kubelets have
+// reported since the given time.
 func readySince(nodes []corev1.Node, since time.Time) int {
 	ready := 0
 	for i := range nodes {

@@ -23,7 +23,7 @@ var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
 type Release string
 
 // program returns the path of the release's control plane binary, which is in the same directory as
-// this binary. The path is "" for the compiled-in control plane.
+// this binary. The path is "" if the compiled-in control plane is used.
 func (r Release) program() (string, error) {
 	if r == "" {
 		return "", nil
@@ -66,7 +66,8 @@ func (r Release) version() (string, error) {
 	return version, nil
 }
 
-// checkRelease returns an error if the release cannot run with the other options.
+// checkRelease returns an error if the release is not available or is incompatible with the other
+// options.
 func (o Options) checkRelease() error {
 	if program, err := o.Kubernetes.program(); err != nil || program == "" {
 		return err

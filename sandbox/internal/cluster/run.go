@@ -33,7 +33,8 @@ const startTimeout = 2 * time.Minute
 // Options configure a sandbox.
 type Options struct {
 	Dir Dir
-	// Nodes is the minimum number of simulated nodes.
+	// Nodes is the minimum number of simulated nodes. Nodes of an earlier run are kept, so there
+	// may be more.
 	Nodes int
 	// RealNodes is the number of additional nodes with a real kubelet, which run real containers.
 	RealNodes int
@@ -42,7 +43,7 @@ type Options struct {
 	Kubeconfig string
 	// Audit enables the audit log of the API server.
 	Audit bool
-	// Fresh discards the state of earlier runs.
+	// Fresh discards the state of earlier runs in the data directory.
 	Fresh bool
 	// Owner is a process that the sandbox must not outlive, or nil. When the owner exits for any
 	// reason, the sandbox stops and its data directory is removed.
@@ -53,9 +54,10 @@ type Options struct {
 	// EmulatedVersion is the Kubernetes release, such as 1.34, to whose APIs and features the
 	// components are restricted. If it is empty, there is no restriction.
 	EmulatedVersion string
-	// FeatureGates is the value of --feature-gates of the API server, the controller manager and the
-	// scheduler. RuntimeConfig is the value of --runtime-config of the API server, which turns APIs on
-	// that are off by default. If they are empty, the components have their defaults.
+	// FeatureGates is the value of --feature-gates of the API server, the controller manager and
+	// the scheduler. RuntimeConfig is the value of --runtime-config of the API server, which
+	// enables APIs that are disabled by default. If these fields are empty, the components use
+	// their defaults.
 	FeatureGates, RuntimeConfig string
 	// KeepHistory disables the compaction of old etcd revisions.
 	KeepHistory bool
@@ -64,7 +66,7 @@ type Options struct {
 	// PodEvents makes the kubelets record Events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
-	// StartTimeout is the maximum startup time, two minutes by default.
+	// StartTimeout is the maximum startup time. 0 means two minutes.
 	StartTimeout time.Duration
 
 	// Ready is called when the sandbox is ready.
@@ -81,14 +83,15 @@ func (o Options) Abandoned() bool {
 	if !o.Owner.ended() {
 		return false
 	}
-	// Keep the directory if it is marked as kept, or if a sandbox is running in it.
+	// Keep the directory if it is not marked as the owner's, or if a sandbox is running in it.
 	if m, err := o.Dir.marker().read(); err == nil && m == owned && !o.Dir.lock().held() {
 		o.Dir.remove()
 	}
 	return true
 }
 
-// check returns an error if the options are invalid for this machine.
+// check returns an error if the sandbox cannot run on this machine with these options, or would
+// overwrite a kubeconfig that is not a sandbox's.
 func (o Options) check() error {
 	if err := o.checkRelease(); err != nil {
 		return err
@@ -180,8 +183,8 @@ func Run(ctx context.Context, o Options) error {
 		case e := <-crashes:
 			c.Crashed(e)
 		case <-look.C:
-			// Stop if the lock file was removed, because no command could find or stop this sandbox
-			// without it.
+			// Stop if the lock file was removed, because without this file, no command could find
+			// or stop the sandbox.
 			if !sameFile(lock, string(o.Dir.lock())) {
 				return fmt.Errorf("the data directory %s was removed: the sandbox has stopped", o.Dir)
 			}
@@ -198,7 +201,7 @@ func (c *cluster) prepare() error {
 			return err
 		}
 	}
-	// A run that was killed leaves its cgroups behind.
+	// An earlier run that was killed could not remove its cgroups.
 	if err := removeCgroups(d); err != nil {
 		return err
 	}
@@ -219,8 +222,8 @@ func (c *cluster) prepare() error {
 	return d.credentials().issue()
 }
 
-// egress is the egress configuration of the API server, which sends requests for nodes through the
-// simulated kubelets' socket. The verb %q stands for the path of the socket.
+// egress is the format of the API server's egress configuration, which directs its connections to
+// nodes to the simulated kubelets' socket. The verb %q stands for the path of the socket.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -324,7 +327,8 @@ func (c *cluster) startControlPlane() error {
 	return c.launch(c.plan.etcd(), c.plan.apiServer())
 }
 
-// launch starts components in the given order, without waiting until each is ready.
+// launch starts components in the given order. It does not wait until a component is ready before
+// it starts the next.
 func (c *cluster) launch(specs ...supervisor.Spec) error {
 	for _, spec := range specs {
 		spec.Log = filepath.Join(c.Dir.Logs(), spec.Name+".log")

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// settings holds the ports of the last run. The next run tries to reuse them, so that kubeconfigs
-// stay valid.
+// settings holds the ports of the last run. The next run tries to use the same ports, so that
+// existing kubeconfigs stay valid.
 type settings struct {
 	APIServerPort int `json:"apiServerPort,omitempty"`
 	EtcdPort      int `json:"etcdPort,omitempty"`

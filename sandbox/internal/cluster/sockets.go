@@ -14,11 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// longestSocket is the maximum length of a Unix socket's path, in bytes. The kernel's limit is 107
-// bytes.
+// longestSocket is the maximum length in bytes of the path of a socket in the data directory. It is
+// less than the kernel's limit of 107 bytes.
 const longestSocket = 100
 
-// sockets returns the paths of the Unix sockets of the sandbox in the data directory dir.
+// sockets computes the paths of the Unix sockets of the sandbox in the data directory dir.
 type sockets struct{ dir string }
 
 // control returns the path of the socket on which the sandbox accepts commands from other processes
@@ -37,8 +37,8 @@ func (s sockets) node(number int) string {
 	return s.path(filepath.Join("nodes", realnode.Name(number), "node.sock"))
 }
 
-// path returns the path of a socket in the data directory or, if that path would be too long, in a
-// private directory of this user below /tmp.
+// path returns the path of a socket in the data directory. If that path would be too long, the
+// socket is in a private directory of this user below /tmp.
 func (s sockets) path(name string) string {
 	path := filepath.Join(s.dir, name)
 	if len(path) <= longestSocket {
@@ -49,8 +49,9 @@ func (s sockets) path(name string) string {
 	return filepath.Join("/tmp", fmt.Sprintf("tidekeeper-sandbox-%d", os.Getuid()), fmt.Sprintf("%x.sock", sum.Sum64()))
 }
 
-// makePrivate creates a directory below a directory that every user can write to. It rejects an
-// existing directory of another user, who could replace a socket in it.
+// makePrivate creates a directory in a place that every user can write to, such as /tmp. It rejects
+// an existing directory that belongs to another user or that others can write to, because they
+// could replace a socket in it.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 // Plan selects the faults to inject and limits the exploration.
 type Plan struct {
 	results.Plan
-	// Shrink removes workload steps that are not needed to reproduce a finding. If the exploration
-	// has a time limit, its last fifth is reserved for shrinking.
+	// Shrink enables shrinking, which removes the workload steps that are not needed to reproduce a
+	// finding. If the exploration has a time limit, its last fifth is reserved for shrinking.
 	Shrink bool
 }
 

@@ -23,8 +23,8 @@ import (
 // without a fault. It can be saved to a file and replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
-	// ID is the fault's ID in the original workload. Shrinking may have renumbered the fault's
-	// steps since then.
+	// ID is the ID of the fault before shrinking, which removes workload steps and may renumber the
+	// steps in Fault.
 	ID       string             `json:"id,omitempty"`
 	Workload *workload.Workload `json:"workload"`
 	// Fault is nil if the problem occurs in runs without a fault.
@@ -103,8 +103,8 @@ type subject struct {
 	flags results.Flags
 }
 
-// newFinding returns a finding with the problems of a run. It removes the workload steps after the
-// last problem or the fault, whichever comes later.
+// newFinding returns a finding with the problems of a run. It removes the unneeded steps at the end
+// of the workload: the steps after both the fault and the last problem.
 func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
 	slices.SortStableFunc(o.Problems, func(a, b judge.Problem) int { return cmp.Compare(judge.Rank(a.Oracle), judge.Rank(b.Oracle)) })
 	last := 0
@@ -121,7 +121,7 @@ func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Basel
 	return found
 }
 
-// undisturbed is the ID of the finding that collects the problems of runs without a fault.
+// undisturbed is the ID of the finding with the problems that occur in runs without a fault.
 const undisturbed = "undisturbed"
 
 // id returns the fault's ID, or undisturbed if there is no fault.

@@ -18,10 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// learnBaseline runs the workload twice without a fault. If the two runs end with different
-// objects, it doubles the quiet time and repeats both, because a busy machine may have stalled the
-// operator for longer than the quiet time. If the desired state differs between the two runs, it
-// adds a third run. The returned outcome contains the problems of all runs.
+// learnBaseline runs the workload twice without a fault, to learn the baseline. If the two runs end
+// with different objects, it doubles the quiet time and repeats both runs. The reason is that a
+// busy machine may have stalled the operator for longer than the quiet time. If the desired state
+// differs between the two runs, it adds a third run. The returned outcome contains the problems of
+// all these runs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
@@ -45,8 +46,8 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 }
 
 // playPair runs the workload twice without a fault. If several jobs are allowed, the two runs
-// overlap, as runs with faults do later. The second run is always a step behind the first:
-// otherwise both runs might derive a value from the same second of the clock, and the value would
+// overlap, like later runs with faults. The second run is always a step behind the first run.
+// Otherwise, both runs might derive a value from the same second of the clock, and the value would
 // look constant.
 func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) ([]*judge.Outcome, error) {
 	if e.Testbeds.OneAtATime() {
@@ -66,7 +67,7 @@ func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) 
 }
 
 // judgeBaseline completes the baseline learned from two runs, and returns it with the problems of
-// both. If the desired state differs between the two runs, it adds a third run.
+// all its runs. If the desired state differs between the two runs, it adds a third run.
 func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, runs []*judge.Outcome, quiet time.Duration, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if text := lab.MayNot(runs[0].Requests); text != "" {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", text)
@@ -95,8 +96,9 @@ func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, r
 	return base, together, nil
 }
 
-// withProblems returns a copy of the first run that has a problem, with the problems of the other
-// runs added: a problem matters even if it occurs in only one of the runs.
+// withProblems returns a copy of the first run that has a problem, or of the first run if there is
+// no problem. It adds the problems of the other runs, because a problem matters even if it occurs
+// in only one run.
 func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	first := max(0, slices.IndexFunc(runs, func(o *judge.Outcome) bool { return len(o.Problems) > 0 }))
 	together := *runs[first]
@@ -112,9 +114,10 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	return &together
 }
 
-// foundUndisturbed returns a finding with the baseline runs' problems, merged with the problems of
-// an earlier finding without a fault. It returns nil if all problems are already in the earlier
-// finding. `before` lists all earlier findings.
+// foundUndisturbed returns a finding with the problems of the baseline runs `o`. If `before`, the
+// list of earlier findings, contains a finding without a fault, the two findings are merged.
+// foundUndisturbed returns nil if there are no problems, or if the earlier finding contains all of
+// them.
 func (s subject) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, before []*Finding) *Finding {
 	known := slices.IndexFunc(before, func(f *Finding) bool { return f.Fault == nil })
 	if known < 0 {

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// queue injects faults in parallel lanes (workers), each with its own sandbox. Faults that wait for
-// minutes have separate lanes, because they need no CPU while they wait.
+// queue injects faults in parallel lanes, which are workers with a sandbox each. Faults that wait
+// for minutes (see Effects.Holds) have separate lanes, because they need no CPU while they wait.
 type queue struct {
 	explorer *Explorer
 	plan     Plan
@@ -42,7 +42,8 @@ type queue struct {
 // Waiting is the number of sandboxes reserved for faults that wait for minutes.
 const Waiting = 2
 
-// fill queues the faults that have no result yet or must be repeated.
+// fill adds to the queue the faults in `all` that have no result yet, or whose results must be
+// confirmed again.
 func (q *queue) fill(all []faults.Planned) {
 	q.first = map[string]bool{}
 	for _, f := range q.book.Again {
@@ -71,9 +72,9 @@ func (q *queue) left() int {
 	return len(q.short) + len(q.long)
 }
 
-// take removes and returns the next fault of a queue: the queue of faults that wait for minutes if
-// `long` is set, and the queue of all other faults otherwise. It returns false if the queue is
-// empty or too little time remains.
+// take removes a fault from a queue and returns it. If `long` is set, this is the queue of faults
+// that wait for minutes, and otherwise the queue of all other faults. take returns false if the
+// queue is empty or too little time remains.
 func (q *queue) take(long bool) (faults.Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -216,8 +217,9 @@ func (q *queue) playAgain(lane string, found *Finding) (again *judge.Outcome, er
 	return again, err
 }
 
-// secondTime records whether a second run has reproduced a finding. If the second run has a problem
-// that a single run proves, it returns the second run's finding instead.
+// secondTime records in a finding whether the second run `again` has reproduced the problem. If a
+// problem of the second run is certain, so that no other run is needed, it returns the finding of
+// the second run instead.
 func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Finding {
 	found.Tries = 1
 	switch {
@@ -240,7 +242,8 @@ func (q *queue) timeFor(run time.Duration) bool {
 	return !limited || time.Now().Add(run).Before(end)
 }
 
-// progress prints a fault's result and an estimate of the remaining time.
+// progress prints the result of a fault, and an estimate of the time that the remaining faults will
+// take.
 func (q *queue) progress(played results.Played, found *Finding) {
 	q.book.Progress(q.over, q.plan.Progress, played, found, played.Outcome != results.NotReached, len(q.short)+len(q.long))
 }

@@ -16,9 +16,8 @@ import (
 )
 
 // learn waits in a baseline run until the cluster is quiet, and stores the longest pause between
-// two changes of the step in at.Gap. It returns an error, which ends the exploration, if the
-// operator has exited, has opened no watch, or keeps the cluster busy for longer than
-// Limits.Settle.
+// two changes of the step in at.Gap. An error ends the exploration. learn returns an error if the
+// operator exits, does not open a watch, or keeps the cluster busy for longer than Limits.Settle.
 func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) error {
 	limit := time.After(r.Limits.Settle)
 	var previous time.Duration
@@ -51,9 +50,9 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 }
 
 // settle waits until the cluster is quiet and its objects match the step's baseline. In the last
-// step, it also waits until the operator's request rate proves or rules out a hot loop. If this
-// takes longer than the step's duration in the baseline plus Limits.Patience, it adds the
-// differences to the run's problems.
+// step, it also waits until it is clear whether the operator is in a hot loop (continuous
+// requests). If the objects do not match within the step's duration in the baseline plus
+// Limits.Patience, settle adds the differences to the run's problems.
 func (r *run) settle(ctx context.Context, step int) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Limits.Patience)

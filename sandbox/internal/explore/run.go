@@ -35,8 +35,8 @@ type run struct {
 	injector *inject.RunInjector
 	judge    *judge.Judge
 	outcome  *judge.Outcome
-	// stuck is set if a step's command waits for a change that the fault holds back. The fault then
-	// counts as not reached.
+	// stuck is set if a step's command waits for a change that the fault hides until a later step.
+	// The fault then counts as if it had not taken effect.
 	stuck bool
 }
 

@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// toShrink returns the confirmed findings whose workload may contain unneeded steps. It excludes
-// differences between baseline runs, which a single run cannot reproduce.
+// toShrink returns the confirmed findings whose workload may contain steps that are not needed. It
+// excludes findings about differences between baseline runs, which a single run cannot reproduce.
 func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
 	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()
@@ -97,8 +97,9 @@ func (s *shrinker) shrink(ctx context.Context, f *Finding) {
 	}
 }
 
-// playShorter runs a finding's shortened workload. It returns the new finding, or nil if the run
-// fails or has no problem of the given kind.
+// playShorter runs a finding's shortened workload, first without a fault and then with the
+// finding's fault. It returns the new finding, or nil if a run fails or no problem of the given
+// kind occurs.
 func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
 	undisturbed, err := s.play(f.Workload, nil, nil)
 	if err != nil {
@@ -148,8 +149,8 @@ func (f *Finding) unnamed() []int {
 	return steps
 }
 
-// without returns a copy of a finding with the given steps removed and its fault's step numbers
-// adjusted. The fault must not refer to a removed step.
+// without returns a copy of a finding whose workload lacks the given steps. It adjusts the step
+// numbers in the finding's fault, which must not refer to a removed step.
 func (f *Finding) without(steps []int) *Finding {
 	renumbered := func(step int) int {
 		now := step

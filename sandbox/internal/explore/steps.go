@@ -26,12 +26,12 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("%s: not after %s (%s)", words.OneLine(e.step.Name), e.after.Round(time.Second), e.reason)
 }
 
-// errStuck ends a run in which a step's command waits for a change that the fault holds back until
-// a later step. The fault then counts as not reached.
+// errStuck ends a run in which a step's command waits for a change that the fault hides until a
+// later step. The fault then counts as if it had not taken effect.
 var errStuck = errors.New("a command waits for what does not come")
 
-// untilStuck waits until a step's action has ended. It returns earlier if the action is a command
-// that may wait for the end of the fault, so that the caller can inject the fault or end it. If the
+// untilStuck waits until a step's action has ended. If the action is a command that may wait for
+// the end of the fault, it returns earlier, so that the caller can inject or end the fault. If the
 // fault lasts until a later step and the command does not exit in time, it cancels the command and
 // returns errStuck.
 func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing *doing) error {
@@ -55,9 +55,9 @@ func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing 
 	return ctx.Err()
 }
 
-// waitLimit returns the timeout of a step's wait; 0 means the timeout in the workload. In a run
-// with a fault, the timeout is longer by Limits.Patience. While a fault holds back events, the
-// timeout is short because the condition may never become true.
+// waitLimit returns the timeout for the condition at the end of a step; 0 means the timeout in the
+// workload. In a run with a fault, the timeout is longer by Limits.Patience. While a fault hides
+// changes from the operator, the timeout is short, because the condition may never become true.
 func (r *run) waitLimit(s *workload.Step) time.Duration {
 	step := r.settler.Step
 	switch {

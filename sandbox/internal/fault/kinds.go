@@ -106,8 +106,9 @@ var (
 	changes = []string{"create", "update", "patch", "delete"}
 )
 
-// kinds maps each kind of fault to its traits. LoseAnswer and HangAnswer exclude watches, whose
-// responses never end. CutWatch is the equivalent for watches.
+// kinds maps each kind of fault to its traits. LoseAnswer, HangAnswer and Crash exclude watches,
+// because the response of a watch does not end. CutWatch is the equivalent of LoseAnswer for
+// watches.
 var kinds = map[Kind]traits{
 	Error:      {fields: []field{fieldCode, fieldReason, fieldMessage, fieldRetryAfter}, needs: []field{fieldCode}},
 	Close:      {},
@@ -130,7 +131,8 @@ var kinds = map[Kind]traits{
 // Kinds returns the sorted names of all kinds of faults.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }
 
-// given returns the fields set in a fault that are valid only for some kinds of faults.
+// given returns the names of the fields that are set in a fault, except for the field Kind. Each of
+// these fields is valid only for some kinds of faults.
 func (f Fault) given() []field {
 	var given []field
 	for name, set := range map[field]bool{

@@ -12,7 +12,7 @@ import (
 
 // Rule selects requests or events, and defines the fault to inject into them.
 type Rule struct {
-	// Name identifies the rule in the log and in the control API. Defaults to rule-N, where N is
+	// Name identifies the rule in the log and in the control API. It defaults to rule-N, where N is
 	// the rule's position in the file.
 	Name   string `json:"name" yaml:"name"`
 	Match  Match  `json:"match,omitzero" yaml:"match"`
@@ -47,20 +47,22 @@ type Match struct {
 
 // Events selects events of the watches selected by Match.
 type Events struct {
-	// Types lists event types. Defaults to ADDED, MODIFIED and DELETED.
+	// Types lists event types. It defaults to ADDED, MODIFIED and DELETED.
 	Types      []string `json:"types,omitempty" yaml:"types"`
 	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
 	Names      []string `json:"names,omitempty" yaml:"names"`
-	// Initial includes the initial events of a streaming list, and the bookmark that ends them.
+	// Initial includes the initial events of a streaming list (a watch that begins with a list),
+	// and the bookmark that ends these events.
 	Initial bool `json:"initial,omitempty" yaml:"initial"`
 }
 
 // Count selects some of the matching requests or events by their order of arrival.
 type Count struct {
 	// From is the number, counted from 1, of the first matching request or event into which the
-	// fault is injected. Defaults to 1.
+	// fault is injected. It defaults to 1.
 	From int `json:"from,omitempty" yaml:"from"`
-	// Every selects every n-th matching request or event, starting with From. Defaults to 1.
+	// Every selects every n-th matching request or event, starting with From. It defaults to 1,
+	// which selects all of them.
 	Every int `json:"every,omitempty" yaml:"every"`
 	// Times is the maximum number of faults to inject; 0 means unlimited.
 	Times int `json:"times,omitempty" yaml:"times"`

@@ -39,8 +39,8 @@ type RuleStatus struct {
 	Fired   int `json:"fired"`
 }
 
-// Unfired explains why a rule has not injected its fault. It returns "" if the rule has injected
-// its fault.
+// Unfired explains why a rule has injected no fault yet. It returns "" if the rule has injected a
+// fault.
 func (r *RuleStatus) Unfired() string {
 	switch {
 	case r.Fired > 0:
@@ -136,7 +136,8 @@ func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 	return list, s.changed
 }
 
-// Request counts a request and returns the fault to inject, or nil for none.
+// Request counts a request for the rules that match it, and returns the fault to inject, or nil for
+// none.
 func (s *RuleSet) Request(r Request) *Action {
 	return s.first(func(e *entry) bool {
 		of := e.rule.Fault.AsOf
@@ -171,8 +172,8 @@ func (s *RuleSet) marked(name string) string {
 	return ""
 }
 
-// NeedsChange reports whether the condition of any rule applies to the request. The caller must
-// then decode the objects that the request changes.
+// NeedsChange reports whether the condition of any rule applies to the request. If it returns true,
+// the caller must set the field Change of the request or, for a watch, of its events.
 func (s *RuleSet) NeedsChange(r Request) bool {
 	return s.needs(r, func(*condition.Condition) bool { return true })
 }

@@ -15,7 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scenario is the format of a file of rules.
+// scenario is the content of a YAML file of fault rules. Each rule selects requests or watch events
+// and injects a fault into them.
 type scenario struct {
 	Rules []Rule `yaml:"rules"`
 }
@@ -26,8 +27,8 @@ type body struct {
 	Match Match `yaml:"match"`
 }
 
-// Parse decodes and validates a scenario in YAML or JSON. The returned error is a MistakesError in
-// which every mistake starts with its line number.
+// Parse decodes and validates a scenario (a file of rules) in YAML or JSON. The returned error is a
+// MistakesError, in which each mistake in a rule begins with a line number.
 func Parse(text []byte) ([]Rule, error) {
 	var s scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

@@ -21,12 +21,12 @@ type Difference = state.Difference
 
 func lines(differences []Difference) []string { return state.Lines(differences) }
 
-// Mask hides differences that do not matter: differences that also occur without an edit, and
+// Mask hides differences between cluster states that also occur without an edit, and differences in
 // objects and fields that the user excludes.
 type Mask struct {
 	*state.Mask
-	// own lists the user's exclusions, each a resource, or a resource and the path of a field,
-	// separated by a space.
+	// own lists the user's exclusions. Each is a resource, such as jobs.batch, or a resource and
+	// the path of a field, separated by a space.
 	own []string
 }
 
@@ -51,8 +51,8 @@ func (m *Mask) isOwn(object, path string) bool {
 }
 
 // Compare returns the differences between the desired state, `want`, and the actual state, `got`.
-// `by` is the edited object's content as written by users. It helps to recognize fields that the
-// operator has written back in another form.
+// If `by` contains the edited object's content as written by users, Compare ignores fields of this
+// object that the operator has only written back in another form.
 func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	judged := func(s state.State) state.State {
 		s = maps.Clone(s)
@@ -75,8 +75,8 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 type written struct {
 	object string
 	fields state.Fields
-	// isNew is set if the edited object was just created. In the actual state, the operator has
-	// then written the object back; in the desired state, the object is as written by users.
+	// isNew is set if the edited object was newly created in the actual state. If it is set, the
+	// operator has written back the object in the actual state; otherwise, in the desired state.
 	isNew bool
 }
 
@@ -149,7 +149,7 @@ func grown(object, path, want, got string) bool {
 }
 
 // leftOut reports whether an object only records the history of other objects, such as a ReplicaSet
-// without replicas. Such objects are excluded from states.
+// without replicas. Comparisons of cluster states leave out such objects.
 func leftOut(resource string, o *unstructured.Unstructured) bool {
 	switch resource {
 	case "controllerrevisions.apps":

@@ -28,8 +28,8 @@ type editor struct {
 }
 
 // edit sends an edit to the API server, first as a dry run. `underWay` is set if previous edits of
-// a sequence have already been applied. If the API server rejects the edit then, the rejection is
-// not examined further.
+// a sequence have already been applied. In this case, edit does not check that a rejected edit
+// changes nothing.
 func (e *editor) edit(ctx context.Context, edit edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
 	was, would, err := e.object.put(ctx, content, true)
 	switch {
@@ -80,8 +80,8 @@ type restorer struct {
 	base   *baseline
 	object *editedObject
 	act    func(format string, args ...any)
-	// reach waits until the cluster is quiet and in the desired state, the goal. It returns the
-	// actual state.
+	// reach waits until nothing in the cluster changes and the cluster is in the desired state (the
+	// goal). It returns the actual state.
 	reach func(context.Context, goal) (state.State, *Problem, error)
 }
 

@@ -150,9 +150,10 @@ func (f *Finding) Same(again *Finding) bool {
 	return bare(f) == bare(again)
 }
 
-// secondTime records whether a second run, whose finding is `other`, has reproduced the finding
-// `f`. It returns `other` instead of `f` if a single run proves the problem of `other`, or if
-// `other` shows the same problem without a fault.
+// secondTime compares the finding with `other`, the finding of a second run, and records whether
+// both show the same problem. It returns `other` instead of `f` if the problem of `other` is
+// certain after one run, such as a panic. It also returns `other` if `other` shows the same problem
+// without a fault.
 func (f *Finding) secondTime(other *Finding) *Finding {
 	same := f.Same(other)
 	found := f

@@ -95,7 +95,8 @@ func (f *Fuzzer) judge(book *results.Book[*Finding], by *results.Scope) error {
 	return book.Judge(by)
 }
 
-// chosen returns a trial for each edit that matches p.Only and belongs to the shard of this run.
+// chosen returns a trial for each edit that matches p.Only and belongs to this run's shard (the
+// part of all edits that this run tests).
 func chosen(all []edits.Edit, p Plan) []trial {
 	var trials []trial
 	for _, e := range all {

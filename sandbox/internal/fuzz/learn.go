@@ -52,8 +52,8 @@ type baseline struct {
 	// habits is the set of changes that recur forever in an otherwise quiet cluster, such as a
 	// field that changes back and forth.
 	habits map[observe.Habit]bool
-	// managers is the set of the field managers of all objects. A trial is invalid if any other
-	// client writes.
+	// managers is the set of the field managers of all objects. A trial is invalid if a client with
+	// another field manager writes to an object.
 	managers map[string]bool
 	// progress receives a line for each masked difference.
 	progress io.Writer
@@ -81,15 +81,16 @@ const (
 	anotherEachTime = "has another value each time that an edit is made and taken back"
 )
 
-// excuse masks differences in all sandboxes from now on, and prints them with the reason, `why`.
+// excuse excludes differences from comparisons in all sandboxes from now on. It prints each
+// excluded difference with the reason, `why`.
 func (b *baseline) excuse(differences []Difference, why string) {
 	for _, masked := range b.mask.Learn(differences, why) {
 		fmt.Fprintf(b.progress, "not judged from now on, as it %s: %s\n", why, masked)
 	}
 }
 
-// ignoredFields returns the fields that the user excludes, so that changes of these fields do not
-// count as activity.
+// ignoredFields returns the fields that the user excludes from comparisons. Changes of these fields
+// then do not count as activity in the cluster.
 func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 	var all []workload.Unjudged
 	for _, own := range f.Ignore {
@@ -127,8 +128,9 @@ func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	return f.Testbeds.Prepare(ctx, progress)
 }
 
-// learn determines the baseline. It creates the sample object twice, and masks the differences
-// between the two resulting states. The returned world contains the sample object.
+// learn determines the baseline (the operator's behavior without an edit). It creates the sample
+// object twice, and masks the differences between the two resulting states. The returned sandbox
+// contains the sample object.
 func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
 	if err := f.prepare(ctx, progress); err != nil {
 		return nil, err
@@ -221,10 +223,10 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// createAgain deletes and recreates the sample object. If this results in different objects, it
-// doubles the quiet time and tries again, because a busy machine may have stalled the operator for
-// longer than the quiet time. It masks leftovers of the first sample object, and differences
-// between the last two states.
+// createAgain deletes and recreates the sample object. If this results in different objects,
+// createAgain doubles the quiet time (the time without changes to wait for) and tries again. The
+// reason is that a busy machine may have stalled the operator for longer than the quiet time. It
+// masks leftovers of the first sample object, and differences between the last two states.
 func (l *learner) createAgain(ctx context.Context) error {
 	w := l.world
 	for ; ; w.waiter.quiet *= 2 {

@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// editedObject is the object to edit in a sandbox. Requests use the recorder's client, which has
-// administrator rights and bypasses the fault proxy.
+// editedObject is the object to edit in a sandbox. Requests use the client of the sandbox's
+// recorder, which has administrator rights and bypasses the fault proxy.
 type editedObject struct {
 	*target
 	sample   map[string]any

@@ -17,8 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Oracles of fuzz: the kinds of problems that it detects in addition to the oracles in package
-// judge.
+// Kinds of problems (oracles) that fuzz detects in addition to the kinds in package judge.
 const (
 	// NotUndone means that reverting an edit that users may want does not restore the previous
 	// state.
@@ -29,7 +28,8 @@ const (
 	// OtherThanFresh means that the state after an edit differs from the state after creating a new
 	// object with the same content.
 	OtherThanFresh judge.Oracle = "other than a new one"
-	// Changed means that the object has changed although the API server rejected the edit.
+	// Changed means that the API server rejected the edit, at least as a dry run, and yet the
+	// object has changed.
 	Changed judge.Oracle = "refused, and yet changed"
 )
 
@@ -46,7 +46,7 @@ type Problem struct {
 	behind string
 }
 
-// certain reports whether a single run proves the problem.
+// certain reports whether the problem needs no second run for confirmation, such as a panic.
 func (p *Problem) certain() bool {
 	return p.Oracle == judge.Failed || p.Oracle == judge.Broken || p.Oracle == Changed
 }
@@ -74,7 +74,8 @@ const (
 	accepted outcome = "accepted"
 	// denied means that the API server rejected the edit.
 	denied outcome = "refused"
-	// same means that the API server stored the object unchanged.
+	// same means that the edit does not change the stored object, for example because the API
+	// server drops an unknown field.
 	same outcome = "no change"
 )
 

@@ -57,7 +57,8 @@ func (q *queue) fill(all []trial) {
 }
 
 // disturbed reports whether all trials with faults have been run for an edit, given the ID of the
-// edit's trial without a fault.
+// edit's trial without a fault. It also returns true for an edit that is not tested with faults,
+// such as a rejected edit.
 func (q *queue) disturbed(id string) bool {
 	for _, p := range q.book.Played {
 		if p.ID == id && p.Outcome == string(accepted) && p.Error == "" && !p.Found {
@@ -72,8 +73,9 @@ func (q *queue) played(id string) bool {
 	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id && p.Done() })
 }
 
-// take removes and returns the next trial: trials with earlier findings come first, then sequences,
-// then single edits. It returns false if no trial is left or the time is up.
+// take removes and returns the next trial. Trials that had findings in an earlier run come first,
+// then sequences of edits, then single edits. It returns false if no trial is left or the time is
+// up.
 func (q *queue) take() (trial, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -231,9 +233,10 @@ func (l *lane) crash() error {
 	return err
 }
 
-// confirm repeats a finding's trial in a renewed sandbox, with the longer quiet time of baseline
-// runs. It skips findings that are certain, or similar to a confirmed finding. If a finding with a
-// fault also occurs without the fault, it returns the finding without the fault.
+// confirm repeats a finding's trial in a clean sandbox, with the longer quiet time (time without
+// changes) of the runs without edits. It does not repeat the trial if the finding is certain, or
+// similar to a confirmed finding. If a finding with a fault also occurs without the fault, it
+// returns the finding without the fault.
 func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, error) {
 	if found.Problem.certain() {
 		return found, nil
@@ -265,7 +268,7 @@ func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, 
 	return found, err
 }
 
-// mostFaults is the maximum number of faults to inject per edit.
+// mostFaults is the maximum number of trials with a fault per edit. Each trial injects one fault.
 const mostFaults = 4
 
 // disturb returns trials that combine an edit with faults, except for trials that are already done.

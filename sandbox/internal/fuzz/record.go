@@ -28,8 +28,8 @@ type record struct {
 	began time.Time
 }
 
-// mark begins a new recording period. It discards earlier versions, requests and notes, but keeps
-// the current objects, and the requests that still matter in the new period.
+// mark begins a new recording period. It discards earlier object versions, requests and notes. It
+// keeps the current objects, and the earlier requests that later checks still need.
 func (r *record) mark() {
 	r.began, r.from = time.Now(), r.settler.Log.Len()
 	r.settler.Act()
@@ -39,8 +39,8 @@ func (r *record) mark() {
 	r.settler.Habits.Mark()
 }
 
-// matters returns a function that reports whether a request still matters after a call of mark: a
-// denied request, a request of leader election, or a write of an object that exists.
+// matters returns a function that reports whether later checks still need an earlier request. They
+// need denied requests, requests of leader election, and writes of objects that exist.
 func (r *record) matters() func(*observe.Request) bool {
 	present := map[string]bool{}
 	for _, v := range r.settler.Recorder.Objects() {
@@ -52,7 +52,8 @@ func (r *record) matters() func(*observe.Request) bool {
 	}
 }
 
-// act records an action of fuzz in the timeline. Each action restarts the quiet time.
+// act records an action of fuzz in the timeline. Each action counts as activity, so that waiting
+// for a quiet cluster starts anew.
 func (r *record) act(format string, args ...any) {
 	r.notes.Add(format, args...)
 	r.settler.Act()
@@ -106,7 +107,7 @@ func (r *record) state() state.State {
 	return observe.Names{}.State(objects, r.locks())
 }
 
-// standing returns those of the given differences that concern objects that no longer change.
+// standing returns the given differences, except for differences in objects that keep changing.
 func (r *record) standing(all []state.Difference) []state.Difference {
 	return observe.Standing(all, observe.Names{}, r.versions(), time.Now().Add(-observe.RestlessFor))
 }
@@ -150,7 +151,7 @@ func (r *record) broken() (*Problem, error) {
 	return &Problem{Oracle: judge.Broken, Lines: lines}, err
 }
 
-// timeline returns the writes, deletions and notes since the last call of mark.
+// timeline returns the writes and deletions since the last call of mark, and fuzz's own actions.
 func (r *record) timeline() []results.Moment {
 	versions := slices.DeleteFunc(r.versions(), func(v observe.Version) bool { return v.Time.Before(r.began) })
 	o := &judge.Outcome{Record: observe.Record{Began: r.began, Notes: r.notes.All, Requests: r.requests(), Versions: versions}}

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Tool stores fuzz's results and reports them.
+// Tool describes fuzz for package results, which stores the results of runs and writes the reports.
 var Tool = &results.Tool[*Finding]{
 	Name: "fuzz", Cases: "edits", Subject: "object or operator", Parse: parseFinding, Outcomes: outcomes,
 	Effects: []results.Effect{

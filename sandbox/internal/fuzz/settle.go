@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// goal describes the state that the cluster must have once it is quiet.
+// goal describes the state that the cluster must have once it no longer changes.
 type goal struct {
 	// state is the desired state of all objects; nil accepts any state.
 	state state.State
@@ -62,11 +62,11 @@ type waiter struct {
 	// the operator watches.
 	failures func() []string
 	watched  func() []string
-	// patience is the time by which the operator's reaction to an edit may exceed its duration in
-	// the baseline.
+	// patience is the time by which the operator's reaction to an edit may last longer than its
+	// reaction to the creation of the sample object.
 	patience time.Duration
 	// quiet is the time without changes after which the cluster is considered quiet. gap is the
-	// longest pause between two changes so far.
+	// longest observed pause between two changes, but no longer than quiet.
 	quiet, gap time.Duration
 	// objects is the number of objects in the cluster with the unedited sample object, or 0 if this
 	// number is not known yet.
@@ -138,8 +138,8 @@ func restless(a *activity, calm bool, quiet time.Duration, advice []string) *Pro
 	return &Problem{Oracle: judge.NotAtRest, Lines: slices.Concat([]string{headline}, a.last, advice)}
 }
 
-// begun waits until the operator sends a request in response to fuzz's last action. If there is
-// none, it returns after the quiet time.
+// begun waits until the operator sends a request in response to fuzz's last action. If the operator
+// sends no request, begun returns after the quiet time.
 func (w *waiter) begun(ctx context.Context) error {
 	since := time.Now()
 	for time.Since(since) < w.quiet && w.record.activity(time.Since(since)).requests == 0 {

@@ -22,7 +22,8 @@ type trial struct {
 	edits []edits.Edit
 	// fault is injected while the operator reacts to the edit; nil means no fault.
 	fault *faults.Fault
-	// want is the expected cluster state: the state after the same edit without the fault.
+	// want is the expected cluster state: the state after the same edit without the fault. It is
+	// nil for a trial without a fault, and if the state is not known.
 	want state.State
 }
 
@@ -118,7 +119,8 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 }
 
 // judged returns the result of an edit with a fault. `reached` is set if the fault was injected. If
-// it was not, any problem is returned as an error, unless a single run proves the problem.
+// the fault was not injected, a problem is returned as an error, unless the problem is certain
+// after one run, such as a panic.
 func judged(reached bool, problem *Problem) (outcome, *Problem, error) {
 	switch {
 	case reached:
@@ -149,9 +151,9 @@ type disturber struct {
 	process  *process
 }
 
-// disturb calls `do`, and injects a fault into the operator's writes in response. It gives up after
-// `limit`, or if nothing has changed for much longer than the quiet time `calm`. If `do` returns
-// false because it has changed nothing, no fault is injected.
+// disturb calls `do`, which makes an edit, and injects a fault into the operator's writes in
+// response. It gives up after `limit`, or if nothing has changed for much longer than `calm`. If
+// `do` returns false because it has changed nothing, no fault is injected.
 func (d *disturber) disturb(ctx context.Context, f *faults.Fault, limit, calm time.Duration, do func() (changed bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

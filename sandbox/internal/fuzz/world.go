@@ -33,8 +33,8 @@ type world struct {
 // open creates a world without starting the operator. The caller must end the world's testbed.
 func (f *Fuzzer) open(ctx context.Context, name string) (*world, error) {
 	habits := &observe.Habits{Unjudged: f.Testbeds.Workload.Unjudged, Learns: true}
-	// Do not count rejected writes as activity: the API server may keep rejecting the operator's
-	// writes after an edit.
+	// Do not connect the log to the habits, so that rejected writes do not count as activity. The
+	// API server may keep rejecting the operator's writes after an edit.
 	t, err := f.Testbeds.Open(ctx, testbed.Options{Name: name, Habits: habits, Log: &observe.Log{}})
 	if err != nil {
 		return nil, err

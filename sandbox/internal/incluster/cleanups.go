@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// cleanups lists functions that undo the changes made for a program. They are called in reverse
-// order.
+// cleanups lists functions that undo the changes made for a program. When the program has exited,
+// they are called in reverse order.
 type cleanups struct{ list []func(context.Context) error }
 
 // add adds a cleanup to the end of the list.

@@ -27,11 +27,11 @@ var withWebhooks = []schema.GroupVersionResource{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// redirectedAnnotation is the annotation that stores the original clientConfigs of redirected
-// webhooks, by webhook name.
+// redirectedAnnotation is the annotation of an object with redirected webhooks. Its JSON value
+// holds the original and the redirected clientConfigs, keyed by webhook name.
 const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
 
-// redirected describes a redirected webhook in the value of redirectedAnnotation.
+// redirected is the description of a redirected webhook in the value of redirectedAnnotation.
 type redirected struct {
 	// Pod is the NAMESPACE/NAME of the program's Pod to which the webhook was redirected.
 	Pod string `json:"pod"`
@@ -40,14 +40,14 @@ type redirected struct {
 	Now    map[string]any `json:"now"`
 }
 
-// conversion stands for the name of a CustomResourceDefinition's conversion webhook, which has no
-// name of its own.
+// conversion is used in place of a webhook name for the conversion webhook of a
+// CustomResourceDefinition, which has no name.
 const conversion = "conversion"
 
 // webhook refers to a webhook in an object, and to its clientConfig.
 type webhook struct {
 	name string
-	// owner is the part of the object whose field is the webhook's clientConfig.
+	// owner is the part of the object that contains the webhook's clientConfig as a field.
 	owner map[string]any
 }
 
@@ -56,7 +56,7 @@ func (w webhook) clientConfig() map[string]any {
 	return config
 }
 
-// webhooksOf returns references to the webhooks in an object, so that changing a webhook changes
+// webhooksOf returns references to the webhooks in an object. A change through a reference changes
 // the object.
 func webhooksOf(object *unstructured.Unstructured) []webhook {
 	if crd, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "conversion", "webhook"); found {
@@ -76,7 +76,8 @@ func webhooksOf(object *unstructured.Unstructured) []webhook {
 	return all
 }
 
-// serviceOf returns the Service, port and path in a clientConfig.
+// serviceOf returns the Service, port and path in a clientConfig. It sets "found" to false if the
+// clientConfig contains a URL instead.
 func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port int32, path string, found bool) {
 	named, found, _ := unstructured.NestedMap(clientConfig, "service")
 	if !found {
@@ -128,8 +129,8 @@ func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(sch
 // reports whether it serves them.
 type target func(service types.NamespacedName, port int32) (address string, serves bool, _ error)
 
-// redirect redirects the webhooks in an object to a program, if the program serves them. It reports
-// whether it has redirected any webhook.
+// redirect redirects webhooks in an object to a program, if the function "serves" reports that the
+// program serves them. It reports whether there were any.
 func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves target) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -160,9 +161,10 @@ func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves t
 	return true, setRedirections(object, kept)
 }
 
-// restore restores the webhooks in an object that were redirected to a Pod for which the function
-// "of" returns true. It reports whether there were any. If another client has changed a webhook
-// since its redirection, the webhook keeps that client's configuration.
+// restore restores the original clientConfigs of webhooks in an object. It handles the webhooks
+// that were redirected to a Pod for which the function "of" returns true, and reports whether there
+// were any. A webhook that another client has changed since the redirection keeps that client's
+// configuration.
 func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -196,8 +198,8 @@ func redirections(object *unstructured.Unstructured) (map[string]redirected, err
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return nil, fmt.Errorf("the annotation %s cannot be read: %w", redirectedAnnotation, err)
 	}
-	// Convert whole numbers to integers, as in the object, so that the clientConfigs can be
-	// compared.
+	// The JSON decoder reads numbers as floating-point numbers. Convert them to integers, because
+	// the object's clientConfigs, with which these are compared, contain integers.
 	for _, r := range kept {
 		wholeNumbers(r.Before)
 		wholeNumbers(r.Now)
@@ -205,8 +207,8 @@ func redirections(object *unstructured.Unstructured) (map[string]redirected, err
 	return kept, nil
 }
 
-// wholeNumbers converts the whole numbers in an object to integers, because a JSON decoder reads
-// them as floating-point numbers.
+// wholeNumbers converts the floating-point numbers in an object, which must be whole numbers, to
+// integers.
 func wholeNumbers(object map[string]any) {
 	for key, value := range object {
 		switch v := value.(type) {

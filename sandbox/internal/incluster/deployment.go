@@ -29,7 +29,8 @@ const (
 )
 
 // findDeployment returns the Deployment whose container the program replaces, from the API server
-// or from a file. It converts a StatefulSet in the API server to a Deployment without a UID.
+// or from a file. For a StatefulSet in the API server, it returns a Deployment with the same Pod
+// template and without a UID.
 func findDeployment(ctx context.Context, client kubernetes.Interface, from string) (*appsv1.Deployment, error) {
 	if full, is := strings.CutPrefix(from, statefulSetPrefix); is {
 		return fromStatefulSet(ctx, client, full)
@@ -59,6 +60,9 @@ func findDeployment(ctx context.Context, client kubernetes.Interface, from strin
 
 func fromStatefulSet(ctx context.Context, client kubernetes.Interface, full string) (*appsv1.Deployment, error) {
 	namespace, name, _ := strings.Cut(full, "/")
+	if namespace == "" || name == "" {
+		return nil, fmt.Errorf("--from %s%s: want %sNAMESPACE/NAME", statefulSetPrefix, full, statefulSetPrefix)
+	}
 	set, err := client.AppsV1().StatefulSets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("--from %s%s: there is no such StatefulSet: apply it first", statefulSetPrefix, full)

@@ -24,11 +24,12 @@ import (
 )
 
 // elsewhere lists environment variables that could direct the program to another API server. The
-// program does not inherit them from the user.
+// program does not inherit them from the user's environment.
 var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 
-// command returns the command that runs the program in its Pod, with the environment variables of a
-// container in a cluster. It uses the container's arguments unless the user has passed arguments.
+// command returns the command that runs the program as the container of its Pod, with the
+// environment variables that a container in a cluster would have. If the user has passed no
+// arguments, the program gets the container's arguments.
 func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd, error) {
 	host, port, err := splitServer(o.Config.Host)
 	if err != nil {
@@ -68,8 +69,8 @@ func serviceVariables(host, port string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }
 
-// containerArgs returns the arguments for the program from a container's command and arguments. It
-// omits the first word of the command, because this is the program itself.
+// containerArgs returns the arguments for the program: a container's command without its first
+// word, which is the program itself, and the container's arguments.
 func containerArgs(c *corev1.Container) []string {
 	if len(c.Command) == 0 {
 		return c.Args
@@ -96,8 +97,9 @@ type variables struct {
 	pod    *corev1.Pod
 }
 
-// of returns the environment variables that a container declares. Entries of ConfigMaps and Secrets
-// come before individual variables. A variable can refer to earlier variables.
+// of returns the environment variables that a container declares. Variables from entire ConfigMaps
+// and Secrets come first. An individual variable overrides them, and can refer to earlier
+// variables.
 func (v variables) of(ctx context.Context, c *corev1.Container) (map[string]string, error) {
 	values := map[string]string{}
 	for _, source := range c.EnvFrom {
@@ -134,8 +136,8 @@ func (v variables) allKeys(ctx context.Context, source corev1.EnvFromSource) (ma
 	return nil, nil
 }
 
-// valueFrom returns the value that an environment variable refers to, and whether it exists. It
-// returns an error if the value is missing and not optional.
+// valueFrom returns the value that an environment variable refers to, and reports whether that
+// value exists. It returns an error if the value is missing and the reference is not optional.
 func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	var data map[string]string
 	var key, kind string

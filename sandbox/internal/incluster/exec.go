@@ -62,8 +62,9 @@ type Pod struct {
 	HostNetwork bool
 }
 
-// Start starts a command as if in a pod by calling the function "start". It returns the program's
-// network, or nil if the program uses this machine's network.
+// Start starts a command in an environment that looks like a pod. It calls the function "start",
+// which must start the given command. It returns the program's network, or nil if the program uses
+// this machine's network.
 //
 // Start returns an error if this machine does not permit Linux namespaces.
 func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error) {
@@ -102,8 +103,8 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
 	err = start(cmd)
-	// From here on, only the new process holds this end of the socket pair. If that process exits
-	// before it has sent its sockets, a read from the other end returns EOF.
+	// From here on, only the new process holds the end of the socket pair that was passed to it. If
+	// that process exits before it has sent its sockets, a read from the other end returns EOF.
 	_ = passed.Close()
 	if err != nil || p.HostNetwork {
 		return nil, err
@@ -114,8 +115,8 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 // own holds the clone flags for the Linux namespaces of a program in a pod.
 const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
 
-// permitted returns the process attributes with which this machine permits a program to have its
-// own mounts and network.
+// permitted returns the process attributes that give a program its own mounts and network on this
+// machine, or an error if the machine does not permit this.
 var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	var err error
 	for _, attributes := range ownNamespaces(own) {
@@ -141,13 +142,14 @@ type inPod struct {
 	CertDir      string `json:"certDir,omitempty"`
 	ServingCerts string `json:"servingCerts,omitempty"`
 	HostName     string `json:"hostName,omitempty"`
-	// Network is the file descriptor through which the process sends the sockets of its network;
-	// API is the API server's address in that network. Both are empty if the process uses this
-	// machine's network.
+	// Network is the number of the file descriptor through which the process sends the sockets of
+	// its network namespace. API is the API server's address in that namespace. Both are empty if
+	// the process uses this machine's network.
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
 	Program string `json:"program"`
-	// Starter is the process ID of the parent process, whose exit ends the program.
+	// Starter is the process ID of the parent process. The program is killed when that process
+	// exits.
 	Starter int `json:"starter"`
 }
 
@@ -225,8 +227,8 @@ func endWith(starter int) error {
 const longestHostName = 63
 
 // network brings up the loopback interface of the program's network namespace, and sends the
-// sockets of its [Network] to the parent process. If "try" is set, it only tests whether this is
-// permitted.
+// sockets of its [Network] to the parent process. If "try" is set, it only brings up the interface,
+// to test whether this machine permits that.
 func (do *inPod) network(try bool) error {
 	if !try && do.Network == "" {
 		return nil

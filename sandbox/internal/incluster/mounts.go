@@ -43,8 +43,8 @@ func mount(dirs ...string) error {
 			return fmt.Errorf("mount %s for the program: %w", dir, err)
 		}
 	}
-	// Change to the working directory again, because a parent directory may have been covered by a
-	// mount.
+	// Change to the working directory again. If a mount now covers one of its parent directories,
+	// the process would otherwise stay in the covered directory.
 	return os.Chdir(wd)
 }
 
@@ -81,8 +81,8 @@ func split(path string) (existing, rest string, _ error) {
 	}
 }
 
-// cover mounts a new directory over an existing directory. The old directory's entries remain
-// accessible and writable under their names.
+// cover mounts a new directory over an existing directory. The entries of the existing directory
+// remain accessible and writable at the same paths.
 func cover(dir string) error {
 	if dir == "/" {
 		return errors.New("a directory of that name directly below / must exist")
@@ -105,7 +105,7 @@ func cover(dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		// The file descriptor still refers to the covered directory.
+		// The file descriptor still refers to the directory below the mount.
 		source := fmt.Sprintf("/proc/self/fd/%d/%s", old.Fd(), entry.Name())
 		err := show(source, filepath.Join(dir, entry.Name()), entry)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The entry may have been removed after ReadDir.
@@ -139,7 +139,8 @@ func show(source, target string, entry fs.DirEntry) error {
 	return nil
 }
 
-// dropCapabilities drops the capabilities that were needed for mounting, before the program starts.
+// dropCapabilities drops the capabilities that were needed for mounting, so that the program does
+// not inherit them.
 func dropCapabilities() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	if errno != 0 {

@@ -35,8 +35,8 @@ func Inside() (starter *os.File, inside bool, _ error) {
 		return nil, false, err
 	}
 	if namespace == outside || !strings.HasPrefix(outside, "mnt:[") {
-		// This process has no mount namespace of its own, so its mounts could appear in all
-		// processes of the machine.
+		// The variable is set although this process has no mount namespace of its own. Mounts of
+		// this process would appear in all processes of the machine.
 		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
 	}
 	// Hide the pipe and the environment variable from the program.
@@ -83,9 +83,9 @@ func Enter() (int, error) {
 	return exitCode(inside.ProcessState), nil
 }
 
-// ownNamespaces returns the process attributes with which to try to create namespaces, in this
-// order: with the current privileges, then in a user namespace, which grants the privileges and
-// keeps the user's ID.
+// ownNamespaces returns process attributes for new namespaces, to be tried in order. The first
+// attributes rely on the current privileges. The second attributes add a user namespace, which
+// grants the necessary privileges and keeps the user's ID.
 func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{
 		{Cloneflags: own},
@@ -93,7 +93,7 @@ func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 			Cloneflags:  own | syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-			// A program that is not started by root keeps only its ambient capabilities.
+			// A program that a user other than root executes keeps only its ambient capabilities.
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
 		},
 	}
@@ -103,8 +103,8 @@ func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error) {
 	var err error
 	for _, attributes := range ownNamespaces(syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS) {
-		// The outer process forwards signals. Use another process group, so that a signal from a
-		// shell to the entire process group does not reach the program twice.
+		// The outer process forwards signals. Use another process group, because a signal from the
+		// terminal to the outer process's group would otherwise reach the program twice.
 		attributes.Setpgid = true
 		cmd := &exec.Cmd{
 			Path: "/proc/self/exe", Args: os.Args, Env: environment,
@@ -119,7 +119,8 @@ func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error
 	return nil, notPermitted(err)
 }
 
-// notPermitted explains why namespaces cannot be created.
+// notPermitted wraps an error of creating a namespace in an error that explains what the user can
+// do.
 func notPermitted(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -35,11 +35,12 @@ type Network struct {
 // the API server, and the sockets door and seed.
 const sockets = 3
 
-// handing is the maximum time for a new process to send its sockets. It is long because the machine
-// may be busy. If the process exits first, the wait ends immediately.
+// handing is the maximum time for a new process to send its sockets. It is long, because the
+// machine may be busy. If that process exits first, the wait ends immediately.
 const handing = 5 * time.Minute
 
-// handedFrom receives the network that a process sends through the other end of a socket pair.
+// handedFrom receives the [Network] that a new process sends through the other end of a socket
+// pair.
 func handedFrom(handed *os.File) (*Network, error) {
 	connection, err := net.FileConn(handed)
 	if err != nil {
@@ -109,9 +110,9 @@ func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// socket returns a new unconnected socket in the program's network namespace. It needs neither a
-// process in the namespace nor the privilege to enter it: an accepted connection belongs to the
-// namespace of its listener, and can be disconnected and then connected to another address.
+// socket returns a new unconnected socket in the program's network namespace, without entering the
+// namespace. It connects the two sockets that the program's process has sent. The accepted socket
+// belongs to the namespace, and is then disconnected for another connection.
 func (n *Network) socket() (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -147,7 +148,8 @@ func disconnect(fd int) error {
 	return nil
 }
 
-// Close closes all sockets between the namespace and this process, but keeps existing connections.
+// Close closes the sockets of the namespace that this process holds. Existing connections stay
+// open.
 func (n *Network) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -213,9 +215,9 @@ func SetUpLoopback() error {
 	return nil
 }
 
-// pass adds one end of a socket pair to a command. The new process sends the sockets of its network
-// through this end. pass returns the end's file descriptor number in that process, the file to
-// close after the start, and the other end.
+// pass adds one end of a socket pair to a command, whose process then sends the sockets of its
+// network through it. pass returns that end's file descriptor number in the new process, the file
+// to close after the start, and the other end.
 func pass(cmd *exec.Cmd) (number string, passed, handed *os.File, _ error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -35,18 +35,19 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// DefaultCertDir returns the directory in which programs based on controller-runtime expect the serving
-// certificate for webhooks.
+// DefaultCertDir returns the directory in which programs based on controller-runtime expect the
+// serving certificate for webhooks.
 func DefaultCertDir() string {
 	return filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
 }
 
-// podTimeout is the maximum time for the Pod to become ready.
+// podTimeout is the maximum time for a program's Pod to become ready.
 const podTimeout = 30 * time.Second
 
 // MakePod creates a Pod for a program that this process runs. It returns the Pod once it is ready,
-// with the environment variables that its container declares. The Pod exists as long as this
-// process. An error in the environment variables is returned as a warning.
+// with the environment variables that its container declares. The Pod exists until this process
+// exits. An error in the declared variables does not prevent the start, and is returned as a
+// warning.
 func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []string, warning, err error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -73,7 +74,7 @@ func container(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[0]
 }
 
-// newPod returns the program's Pod, which has not yet been created in the API server.
+// newPod returns the program's Pod. It does not create the Pod in the API server.
 func newPod(ctx context.Context, client kubernetes.Interface, o Options) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	if o.From == "" {
@@ -109,8 +110,8 @@ func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
 	return pod
 }
 
-// standalonePod returns a Pod for a program without a Deployment. If the account has no name, the
-// Pod will get a new ServiceAccount.
+// standalonePod returns a Pod for a program without a Deployment. If the name of the account is
+// empty, the Pod names no ServiceAccount, and podStarter later creates one.
 func standalonePod(program string, account types.NamespacedName) *corev1.Pod {
 	name := podNameOf(program)
 	pod := &corev1.Pod{}
@@ -133,9 +134,9 @@ func fieldVariable(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// asRunning makes the simulated kubelet report the Pod as ready immediately and for as long as it
-// exists, because the program is actually running. It overrides the template's annotations that
-// control simulated containers.
+// asRunning makes the simulated kubelet report the Pod as ready as long as the Pod exists, because
+// the program is actually running. It removes the annotations of the Pod template that control
+// simulated containers.
 func asRunning(pod *corev1.Pod) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -156,8 +157,8 @@ func podNameOf(program string) string {
 }
 
 // replicaSet returns an owner reference to a Deployment's current ReplicaSet, if it exists, so that
-// the program can find its Deployment. The reference is not a controller reference, because the Pod
-// would then count as a replica.
+// the program can find its Deployment. The reference does not set "controller", because the
+// ReplicaSet would then count the Pod as a replica.
 func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]metav1.OwnerReference, error) {
 	if deployment.UID == "" {
 		return nil, nil
@@ -172,8 +173,8 @@ func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]m
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: current.Name, UID: current.UID}}, nil
 }
 
-// readyNode returns a node for the Pod. It does not use the scheduler, because the program runs
-// even if the nodes are full.
+// readyNode returns the name of a node for the Pod. It does not use the scheduler, which would not
+// schedule the Pod on a full node.
 func readyNode(nodes []corev1.Node) (string, error) {
 	for i := range nodes {
 		if node.Schedulable(&nodes[i]) {
@@ -196,8 +197,8 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	if err != nil {
 		return nil, err
 	}
-	// This process holds a lock on the name until it exits. The kubelet then removes the Pod, in
-	// case this process was killed before its cleanups.
+	// This process holds the lock with this name until it exits. If it is killed and cannot delete
+	// the Pod, the simulated kubelet finds the lock released and removes the Pod.
 	name := "program-" + string(uuid.NewUUID())
 	if _, err := namelock.Take(name); err != nil {
 		return nil, fmt.Errorf("name the program: %w", err)
@@ -273,8 +274,9 @@ func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (
 	return account, nil
 }
 
-// watchDeletion returns a channel that receives the grace period when the Pod is deleted, for
-// example by a user or an eviction. The token of a deleted Pod is no longer valid.
+// watchDeletion returns a channel that receives the Pod's grace period when the Pod is deleted, for
+// example by a user or an eviction. The program must then end, because its token is no longer
+// valid.
 func watchDeletion(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, c *cleanups) <-chan time.Duration {
 	deleted := make(chan time.Duration, 1)
 	selector := fields.OneTermEqualSelector("metadata.name", pod.Name)

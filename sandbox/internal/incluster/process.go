@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// passedOn lists the signals that this process forwards to the program.
+// passedOn lists the signals that the outer and the inner process forward to the program.
 var passedOn = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
@@ -36,9 +36,9 @@ func LookPath(program string) (string, error) {
 	return path, nil
 }
 
-// supervise starts the program, forwards signals and returns the program's exit code. It kills the
-// program when the outer process has exited. When the program's Pod is deleted, it terminates the
-// program as a kubelet would.
+// supervise starts the program, forwards signals to it and returns its exit code. It kills the
+// program when the outer process has exited. When the program's Pod is deleted, supervise sends
+// SIGTERM and, after the grace period, kills the program.
 func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan struct{}, podDeleted <-chan time.Duration) (int, error) {
 	// Adopt the program's orphaned child processes, so that endLeftBehind finds and kills them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -90,7 +90,8 @@ func endLeftBehind() {
 		if !found {
 			return
 		}
-		// This process adopts the children of the killed processes, and kills them next.
+		// This process now adopts the children of the killed processes. The next iteration kills
+		// them.
 		time.Sleep(time.Millisecond)
 	}
 }

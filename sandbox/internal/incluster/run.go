@@ -23,17 +23,17 @@ type Options struct {
 	Config *rest.Config
 	// Program is the path of the program, followed by its arguments.
 	Program []string
-	// From names the Deployment or StatefulSet whose container the program replaces, as
-	// deployment/NAMESPACE/NAME, statefulset/NAMESPACE/NAME or the path of a manifest. It is empty
-	// if there is none.
+	// From names the Deployment or StatefulSet whose container the program replaces. It is
+	// deployment/NAMESPACE/NAME, statefulset/NAMESPACE/NAME or the path of a Deployment's manifest.
+	// It is empty if the program replaces no container.
 	From string
-	// ServiceAccount is the program's ServiceAccount. It defaults to the Deployment's
-	// ServiceAccount or, without a Deployment, to a new ServiceAccount without permissions.
+	// ServiceAccount is the program's ServiceAccount if From is empty. If both fields are empty, a
+	// new ServiceAccount without permissions is created.
 	ServiceAccount types.NamespacedName
 	// Services lists additional Services whose webhooks the program serves. The program always
 	// serves the webhooks of Services that select its Pod.
 	Services []types.NamespacedName
-	// CertDir is the directory in which the program expects its serving certificate.
+	// CertDir is the directory in which the program expects its serving certificate for webhooks.
 	CertDir string
 	// WebhookPort is the port on which the program serves webhooks. If it is 0, the target port of
 	// the webhook's Service is used, or 9443 if that Service does not exist.
@@ -46,7 +46,7 @@ type Options struct {
 // cleanupTimeout is the maximum total time of the cleanups after a program has exited.
 const cleanupTimeout = 30 * time.Second
 
-// run is the state of a program that runs as if in a pod.
+// run holds the options, client and cleanups of a program that runs as if in a pod.
 type run struct {
 	Options
 	client   kubernetes.Interface
@@ -99,8 +99,8 @@ func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, err
 	if err != nil {
 		return nil, nil, err
 	}
-	// Programs use the host name as their identity in leader elections. Like a kubelet, truncate
-	// long names.
+	// Use the Pod's name as the host name, which programs use as their identity in leader
+	// elections. Truncate a long name, as a kubelet does.
 	if err := unix.Sethostname([]byte(pod.Name[:min(len(pod.Name), longestHostName)])); err != nil {
 		return nil, nil, fmt.Errorf("set the host name: %w", err)
 	}

@@ -20,12 +20,12 @@ import (
 )
 
 // StartSweeper starts a process, the sweeper, that kills the processes that programs leave behind.
-// It does so when the returned function is called, or when this process has exited for any reason.
-// It recognizes the processes by a KUBECONFIG in the given directory, which they inherit from the
-// program.
+// It kills them when the returned function is called, or when this process has exited for any
+// reason. It recognizes them by their environment variable KUBECONFIG, a path in the given
+// directory, which they inherit from the program.
 //
-// The sweeper is needed because the parent death signal reaches only the program itself, not its
-// child processes.
+// The sweeper is needed because the kernel kills only the program itself, not its child processes,
+// when this process exits.
 func StartSweeper(dir string) (end func(), _ error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{component.Sweeper, dir}, Env: []string{"GOMAXPROCS=1"},
@@ -56,7 +56,7 @@ func Sweep(args []string) error {
 	return sweep(args[0])
 }
 
-// sweeping is the maximum time for killing all processes.
+// sweeping is the maximum time for killing all processes that programs have left behind.
 const sweeping = 10 * time.Second
 
 // sweep repeatedly kills the processes whose KUBECONFIG is in the directory dir, until none is

@@ -22,9 +22,9 @@ const (
 	tokenPeriod = time.Minute
 )
 
-// serviceAccountVolume is the directory with a ServiceAccount's files. It uses code of the real
-// kubelet: the token manager, which renews tokens when a fifth of their lifetime is left, and the
-// atomic writer, which replaces all files at once.
+// serviceAccountVolume manages the directory with a ServiceAccount's files. It uses code of the
+// real kubelet: the token manager, which renews tokens when a fifth of their lifetime is left, and
+// the atomic writer, which replaces all files at once.
 type serviceAccountVolume struct {
 	dir      string
 	ca       []byte

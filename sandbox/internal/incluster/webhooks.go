@@ -36,19 +36,21 @@ import (
 // defaultWebhookPort is controller-runtime's default port for webhooks.
 const defaultWebhookPort = 9443
 
-// webhooks redirects the webhooks of Services to the program.
+// webhooks makes the API server call the program instead of the Services that certain webhooks
+// name.
 type webhooks struct {
 	client dynamic.Interface
-	// services holds the Services whose webhooks the program serves, keyed by name. A value is nil
-	// if the Service does not exist in the API server.
+	// services holds the Services whose webhooks the program serves, keyed by namespace and name. A
+	// value is nil if the Service does not exist in the API server.
 	services map[types.NamespacedName]*corev1.Service
 	port     int32
 	pod      *corev1.Pod
 	ca       []byte
 }
 
-// findWebhooks returns the webhooks that the program serves. It returns nil if the options name no
-// Service and no webhook calls a Service that selects the Pod.
+// findWebhooks finds the Services whose webhooks the program serves, without redirecting any
+// webhook. It returns nil if the options name no Service and no webhook calls a Service that
+// selects the Pod.
 func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod *corev1.Pod) (*webhooks, error) {
 	services := map[types.NamespacedName]*corev1.Service{}
 	for _, name := range o.Services {
@@ -80,9 +82,10 @@ func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod
 	return w, nil
 }
 
-// ServeWebhooks creates a serving certificate for the webhooks of Services that select a program's
-// Pod, writes it to a new directory, and makes the API server trust it. It returns these Services.
-// If there are none, it creates no directory.
+// ServeWebhooks creates a serving certificate for the Services that select a program's Pod. It
+// writes the certificate to a new directory, and makes the API server trust it when calling
+// webhooks. It returns these Services, or nil and creates no directory if no webhook calls any of
+// them.
 func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, dir string) (map[types.NamespacedName]bool, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -154,9 +157,9 @@ func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	return named, err
 }
 
-// redirectTo creates the program's serving certificate. Until the cleanups run, it redirects
-// existing and new webhooks to the program's Pod, if they call a Service whose webhooks the program
-// serves.
+// redirectTo creates the program's serving certificate. It then redirects existing and new webhooks
+// to the program, if they call a Service whose webhooks the program serves. The cleanups end the
+// redirection.
 func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir string, c *cleanups) error {
 	w.pod = pod
 	var err error
@@ -187,9 +190,9 @@ func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir stri
 	return nil
 }
 
-// writeServingCert creates a certificate for the given Services, and writes it to files named like
-// the keys of a TLS Secret. It returns the CA certificate, with which the API server verifies the
-// program.
+// writeServingCert creates a serving certificate for the given Services, and writes it to files
+// with the same names as the keys of a TLS Secret. It returns the CA certificate, with which the
+// API server verifies the serving certificate.
 func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Service) ([]byte, error) {
 	authority, err := pki.NewAuthority("tidekeeper-sandbox-webhooks")
 	if err != nil {
@@ -230,11 +233,12 @@ func (w *webhooks) target(name types.NamespacedName, port int32) (string, bool, 
 // podName returns the Pod's NAMESPACE/NAME, in the form that annotations contain.
 func (w *webhooks) podName() string { return w.pod.Namespace + "/" + w.pod.Name }
 
-// see is called for each new or changed object that configures webhooks. It redirects the webhooks
-// that the program serves to the program.
+// see handles a new or changed object that configures webhooks. If the program serves a webhook in
+// the object, see redirects that webhook to the program. It restores webhooks that were redirected
+// to a Pod that no longer exists.
 func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource, object any) {
 	changed := object.(*unstructured.Unstructured).DeepCopy()
-	// An earlier run that was killed may have left webhooks redirected.
+	// An earlier run that was killed could not restore the webhooks that it had redirected.
 	restored, err := restore(changed, func(pod string) bool { return w.isGone(ctx, pod) })
 	if err != nil {
 		warn(fmt.Errorf("%s %s: %w", resource.Resource, changed.GetName(), err))
@@ -244,14 +248,14 @@ func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource
 	if err == nil && (restored || redirected) {
 		_, err = w.client.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{})
 	}
-	// Ignore a conflict: the watch will deliver the current object.
+	// Ignore a conflict: the watch delivers the current object, and this method is called again.
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		warn(fmt.Errorf("%s %s: its webhooks do not reach the program: %w", resource.Resource, changed.GetName(), err))
 	}
 }
 
-// isGone reports whether the Pod with the given NAMESPACE/NAME no longer exists. Webhooks may have
-// been redirected to the Pod in an earlier run.
+// isGone reports whether the Pod with the given NAMESPACE/NAME no longer exists. An earlier run may
+// have redirected webhooks to such a Pod.
 func (w *webhooks) isGone(ctx context.Context, pod string) bool {
 	namespace, name, _ := strings.Cut(pod, "/")
 	_, err := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

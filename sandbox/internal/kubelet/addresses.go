@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// firstPodIP is the IP address of the first pod. Nothing listens on the addresses of simulated
-// pods.
+// firstPodIP is the lowest IP address of simulated pods. Nothing listens on the addresses of
+// simulated pods.
 var firstPodIP = netip.MustParseAddr("10.128.0.1")
 
 // addresses assigns a unique IP address to each pod.
@@ -43,7 +43,7 @@ func (a *addresses) of(pod types.UID) string {
 }
 
 // keep reserves the IP address that a pod already has in its status, for instance from an earlier
-// run.
+// run. It does nothing if the address is empty.
 func (a *addresses) keep(pod types.UID, ip string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

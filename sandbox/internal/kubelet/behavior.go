@@ -12,23 +12,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Prefix is the prefix of the pod annotations that control simulated kubelets. The annotation
-// Prefix+"ready-after", for example, sets the delay of the flag --pod-ready-after for a single pod.
+// Prefix is the prefix of the pod annotations that control simulated kubelets. For example, the
+// annotation Prefix+"ready-after" overrides the flag --pod-ready-after for a single pod.
 const Prefix = "sandbox.tidekeeper.dev/"
 
 // BehaviorAnnotation on a pod selects the behavior of its containers, such as CrashLoop.
 const BehaviorAnnotation = Prefix + "behavior"
 
-// ProgramAnnotation marks a pod whose container is a program on this machine. Its value is a name
-// that is locked, as by package namelock, while the program runs. When the lock is released, the
-// simulated kubelet deletes the pod.
+// ProgramAnnotation marks a pod whose container is a program on this machine. Its value is the name
+// of a lock of package namelock, which is held while the program runs. When the lock is released,
+// the simulated kubelet deletes the pod.
 const ProgramAnnotation = Prefix + "program"
 
 // Behaviors of a pod's containers, the values of BehaviorAnnotation.
 const (
 	// Normal containers become ready and stay ready.
 	Normal = "normal"
-	// Slow containers take longer to become ready.
+	// Slow containers take the longer delay Delays.Slow to become ready.
 	Slow = "slow"
 	// NeverReady containers run, but never become ready.
 	NeverReady = "never-ready"
@@ -36,13 +36,14 @@ const (
 	CrashLoop = "crash-loop"
 	// ImagePullBackOff containers never start, because their image cannot be pulled.
 	ImagePullBackOff = "image-pull-backoff"
-	// InitCrashLoop means that the first init container fails soon after each start.
+	// InitCrashLoop makes a pod's first init container fail soon after each start.
 	InitCrashLoop = "init-crash-loop"
 )
 
 var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff, InitCrashLoop}
 
-// plan holds a pod's behavior and delays, from the defaults and the pod's annotations.
+// plan holds a pod's behavior and delays, which come from the pod's annotations or else from the
+// defaults.
 type plan struct {
 	behavior string
 	delays   Delays

@@ -11,8 +11,7 @@ import (
 )
 
 // clocks records since when each pod has been waiting for its next step. API timestamps cannot be
-// used instead: their resolution of one second is too coarse for short delays, and a change by
-// another client must not restart the wait.
+// used instead, because their resolution of one second is too coarse for short delays.
 type clocks struct {
 	mu    sync.Mutex
 	ofPod map[types.UID]clock
@@ -26,8 +25,8 @@ type clock struct {
 func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
 // since returns the time since which a pod has been waiting for its next step. The parameter "turn"
-// is the name of the step, followed by the container's index if the step is repeated for several
-// containers. `first` is set if this is the first call with this turn.
+// identifies the step (see the function turn), so that a change of the pod by another client does
+// not restart the wait. `first` is set if this is the first call with this turn.
 func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Time, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,8 +37,8 @@ func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Ti
 	return now, true
 }
 
-// forget removes a pod from the records, and returns the last turn (the name of a step) for which
-// the pod was waiting.
+// forget removes a pod from the records. It returns the identifier of the last step for which the
+// pod waited, or "" if there is none.
 func (c *clocks) forget(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

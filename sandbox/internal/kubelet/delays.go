@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Delays holds the delays of the steps in a pod's life. A flag --pod-NAME sets a delay for all
-// pods, and the pod annotation sandbox.tidekeeper.dev/NAME overrides the delay for a single pod.
+// Delays holds the delays between the steps in a pod's life, such as the start of its containers. A
+// flag --pod-NAME sets a delay for all pods, and the pod annotation sandbox.tidekeeper.dev/NAME
+// overrides the delay for a single pod.
 type Delays struct {
 	// Initialized is the delay from the scheduling of the pod until its init containers have
 	// completed.
@@ -27,14 +28,16 @@ type Delays struct {
 	Ready time.Duration `json:"ready-after"`
 	// Crash is the delay from the start of a crash-looping pod's containers until they fail.
 	Crash time.Duration `json:"crash-after"`
-	// Completed is the delay from the start of the containers of a Job's pod until they exit.
+	// Completed is the delay after which the containers of a Job's pod exit. It begins when the pod
+	// is ready, or when its containers are ready if its readiness gates are false.
 	Completed time.Duration `json:"completed-after"`
 	// Terminated is the delay from the deletion of the pod until its containers have terminated.
+	// The pod's grace period limits it.
 	Terminated time.Duration `json:"terminated-after"`
 }
 
-// DefaultDelays returns the default delays, which are short, but long enough for a test or a user
-// to notice the steps.
+// DefaultDelays returns the default delays. Most are short, but long enough for a test or a user to
+// notice the steps.
 func DefaultDelays() Delays {
 	return Delays{
 		Initialized:     100 * time.Millisecond,

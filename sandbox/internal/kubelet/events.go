@@ -37,13 +37,13 @@ const (
 	configError      = "CreateContainerConfigError"
 )
 
-// errPull is the error message for an image that cannot be pulled. A real kubelet gets this error
-// from its container runtime.
+// errPull is the error message for an image that cannot be pulled. For a real kubelet, this message
+// comes from the container runtime.
 const errPull = "the annotation " + BehaviorAnnotation + " says " + ImagePullBackOff
 
 // eventsOf returns the Events that a kubelet records for a step of a pod, in order. It compares the
-// pod's status before and after the step; waited is the time for which the pod waited for the step.
-// It has no side effects.
+// pod's status before and after the step. The parameter "waited" is the time for which the pod
+// waited for the step. The function has no side effects.
 func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
 	j := journal{waited: waited, pulling: pulls(before), present: presentIn(before)}
 	next := pulls(after)
@@ -61,16 +61,16 @@ func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
 		case beginsToWait(was, is, crashLoopBackOff):
 			j.say(c, corev1.EventTypeWarning, reasonBackOff, "Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, after.Name, after.Namespace, after.UID)
 		case c.sidecar && runs(was) && !runs(is) && after.DeletionTimestamp == nil:
-			// A real kubelet also records a Killing Event for a sidecar that it stops after the
-			// main containers have terminated.
+			// A real kubelet records a Killing Event for a sidecar, too, when it stops the sidecar
+			// after the main containers have terminated.
 			j.kill(c)
 		}
 	}
 	return j.events
 }
 
-// killingOf returns the Killing Events of a deleted pod. A kubelet records them before it stops the
-// containers.
+// killingOf returns the Killing Events for the running containers of a deleted pod. A kubelet
+// records them before it stops the containers.
 func killingOf(pod *corev1.Pod) []event {
 	var j journal
 	for _, c := range containersOf(pod) {
@@ -100,8 +100,8 @@ func (j *journal) pull(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonPulling, "Pulling image %q", c.Image)
 }
 
-// start adds the Events for the start of a container, including whether its image was pulled or
-// already present. Unlike a real kubelet, it does not report the size of a pulled image.
+// start adds the Events for the start of a container. They report whether its image was pulled or
+// already present. Unlike a real kubelet's, they do not contain the size of a pulled image.
 func (j *journal) start(c container) {
 	switch {
 	case j.pulling == c.Name:
@@ -173,9 +173,9 @@ func beginsToWait(was, is corev1.ContainerStatus, reason string) bool {
 	return waits(is) && !waits(was)
 }
 
-// pulls returns the name of the container whose image is pulled while a pod waits until its main
-// containers start, or "" if there is none. Pulling the images of init containers takes no time,
-// because each init container starts as soon as the previous one has completed.
+// pulls returns the name of the container whose image is being pulled before the main containers
+// start, or "" if there is none. It is never an init container, because pulling the image of an
+// init container takes no time.
 func pulls(pod *corev1.Pod) string {
 	if pod.Status.Phase != corev1.PodPending || !isTrue(pod, corev1.PodReadyToStartContainers) || !isTrue(pod, corev1.PodInitialized) ||
 		waitsFor(pod, imagePullBackOff) {

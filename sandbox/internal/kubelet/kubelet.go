@@ -28,12 +28,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// workers is the number of pods, and also of nodes, whose statuses are written concurrently. It is
-// enough to keep an API server on a few cores busy.
+// workers is the number of goroutines that write the statuses of pods, and the number of goroutines
+// that write the statuses of nodes. It is enough to keep an API server on a few cores busy.
 const workers = 16
 
-// programPeriod is the interval at which a kubelet checks whether a program that runs as a pod has
-// exited.
+// programPeriod is the interval at which a simulated kubelet checks whether a program that runs as
+// a pod has exited.
 const programPeriod = time.Second
 
 const byNode = "node"
@@ -126,8 +126,8 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 	return nil
 }
 
-// withoutManagedFields drops managedFields from objects, which halves the size of the cache. A
-// write without managedFields leaves them unchanged in the API server.
+// withoutManagedFields drops managedFields from objects, which halves the size of the cache. If a
+// written object has no managedFields, the API server keeps the existing managedFields.
 func withoutManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -144,8 +144,8 @@ func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		after, err := sync(ctx, key)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			// Do not log a conflict: the next attempt will use the current object, which the watch
-			// delivers.
+			// Do not log a conflict, because the watch is about to deliver the current object for
+			// the next attempt.
 			if !apierrors.IsConflict(err) {
 				klog.ErrorS(err, "Trying again", "object", key)
 			}
@@ -167,7 +167,8 @@ func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
 	}
 	k.leases.keep(n)
 	k.nodeQueue.Add(n.Name)
-	// Sync all pods of a new node, and of a node that has become silent or is no longer silent.
+	// Sync all pods of the node if it is new, or if its kubelet has just begun or stopped ignoring
+	// pods.
 	if old != nil && silent(old) == silent(n) {
 		return
 	}
@@ -187,8 +188,8 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
-// podGone releases the resources of a deleted pod. If the pod was force-deleted, the kubelet stops
-// its containers only now, so podGone also records the Killing Events.
+// podGone releases the resources of a deleted pod. If the pod was force-deleted, it did not pass
+// through the terminate step, so podGone also records the Killing Events.
 func (k *Kubelets) podGone(pod *corev1.Pod) {
 	k.addresses.release(pod.UID)
 	last := k.clocks.forget(pod.UID)
@@ -203,14 +204,16 @@ func isReal(n *corev1.Node) bool {
 	return marked
 }
 
-// silent reports whether the annotation NotReadyAnnotation on a node makes its kubelet do nothing.
+// silent reports whether a node has the annotation NotReadyAnnotation, which makes its simulated
+// kubelet report that the node is not ready, and ignore the node's pods.
 func silent(n *corev1.Node) bool {
 	_, told := n.Annotations[node.NotReadyAnnotation]
 	return told
 }
 
-// syncNode writes a node's status if its readiness has to change or its heartbeat is due.
-// Otherwise, it returns the time until the next heartbeat.
+// syncNode writes a node's status if the node's readiness must change or the next heartbeat (the
+// periodic report of an unchanged status) is due. Otherwise, it returns the time until the next
+// heartbeat.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil || isReal(n) {
@@ -228,7 +231,7 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 }
 
 // syncPod performs the next step of a pod if the step is due. Otherwise, it returns the time until
-// the step is due.
+// the step is due, or 0 if there is no next step.
 func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, exists, err := k.pods.GetByKey(key.String())
 	if err != nil || !exists {
@@ -237,7 +240,8 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	pod := obj.(*corev1.Pod)
 	n, err := k.nodes.Get(pod.Spec.NodeName)
 	if err != nil || isReal(n) || silent(n) {
-		// Either the pod has not been scheduled yet, or its node's kubelet is real or silent.
+		// Do nothing: the pod has not been scheduled yet, or its node has a real kubelet or ignores
+		// pods.
 		return 0, ignoreNotFound(err)
 	}
 	program, isProgram := pod.Annotations[ProgramAnnotation]
@@ -267,7 +271,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	return 0, k.report(ctx, n, pod, plan, mistake, s, waited)
 }
 
-// remove deletes the Pod object of a terminated pod.
+// remove deletes the Pod object of a terminated pod from the API server.
 func (k *Kubelets) remove(ctx context.Context, pod *corev1.Pod) error {
 	return ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)),
@@ -276,7 +280,8 @@ func (k *Kubelets) remove(ctx context.Context, pod *corev1.Pod) error {
 	}))
 }
 
-// report writes a pod's status after a step, and records the step's Events.
+// report writes a pod's status after the step s, and records the step's Events. The error "mistake"
+// is nil unless the pod has invalid annotations.
 func (k *Kubelets) report(ctx context.Context, n *corev1.Node, before *corev1.Pod, plan plan, mistake error, s step, waited time.Duration) error {
 	hostIP := internalIP(n)
 	podIP := hostIP

@@ -19,19 +19,20 @@ import (
 
 const (
 	leaseDuration = 40 * time.Second
-	// renewEvery is the interval at which leases are renewed. The controller manager considers a
-	// node dead after 50 s, which leaves time for at least two attempts. A real kubelet renews its
-	// lease every 10 s; for 1,000 nodes, this would mean 100 writes per second on a small machine.
+	// renewEvery is the interval at which node leases are renewed. The controller manager considers
+	// a node dead after 50 s, which leaves time for at least two attempts. A real kubelet renews
+	// its lease every 10 s. For 1,000 nodes, this would mean 100 writes per second, too many for a
+	// small machine.
 	renewEvery = 20 * time.Second
-	// pace is the interval at which due leases are selected for renewal.
+	// pace is the interval at which the leases to renew next are selected.
 	pace = 100 * time.Millisecond
 	// tryAgain is the delay after which a failed renewal of a lease is retried.
 	tryAgain = 5 * time.Second
 	// requestTimeout is the timeout of a request, the same as a kubelet's. It leaves time for
 	// another attempt before the node is considered dead.
 	requestTimeout = 10 * time.Second
-	// renewers is the number of leases that are renewed concurrently, enough for 5,000 nodes if
-	// each write takes 50 ms.
+	// renewers is the number of leases that are renewed concurrently. It is enough for 5,000 nodes
+	// if each write takes 50 ms.
 	renewers = 16
 )
 
@@ -55,7 +56,7 @@ func newLeases(client kubernetes.Interface) *leases {
 	return &leases{client: client, leases: map[string]*lease{}}
 }
 
-// keep starts to renew a node's lease.
+// keep begins to renew a node's lease, unless it is already being renewed.
 func (l *leases) keep(n *corev1.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,16 +66,15 @@ func (l *leases) keep(n *corev1.Node) {
 	l.leases[n.Name] = &lease{node: n}
 }
 
-// forget stops renewing the lease of a node, for example of a deleted node, whose lease the garbage
-// collector deletes.
+// forget stops renewing a node's lease. The garbage collector deletes the lease of a deleted node.
 func (l *leases) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.leases, node)
 }
 
-// run renews all leases before they expire. It limits the number of renewals per interval, so that
-// the leases of nodes that were added together do not always become due at the same time.
+// run renews all leases before they expire, until the context is done. It limits the renewals per
+// interval, so that the renewals of nodes that were added together spread out over time.
 func (l *leases) run(ctx context.Context) {
 	work := make(chan *lease)
 	var workers sync.WaitGroup
@@ -109,8 +109,8 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// due returns the leases to renew now, longest waiting first, and marks them as busy. It returns at
-// most twice as many leases as become due in an average interval.
+// due returns the leases to renew now, in the order in which they became due, and marks them as
+// busy. It returns at most twice as many leases as become due in an average interval of "pace".
 func (l *leases) due(now time.Time) []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,8 +139,8 @@ func (l *leases) renewed(entry *lease, now time.Time, err error) {
 	}
 }
 
-// renew writes a node's lease without reading it first. If the lease already exists or another
-// client has changed it, renew reads the lease and tries again.
+// renew renews a node's lease by writing it without reading it first. If the lease already exists
+// or another client has changed it, renew reads the lease and writes again.
 func (l *leases) renew(ctx context.Context, entry *lease) error {
 	now := metav1.NewMicroTime(time.Now())
 	written, err := l.write(ctx, entry, now)
@@ -150,8 +150,8 @@ func (l *leases) renew(ctx context.Context, entry *lease) error {
 		}
 	}
 	if err != nil {
-		// The write may have succeeded in spite of the error. Forget the lease, so that the next
-		// attempt tries to create it, and reads it if it already exists.
+		// The write may have succeeded in spite of the error. Forget the known lease, so that the
+		// next attempt tries to create the lease, and reads it if it already exists.
 		entry.known = nil
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // recorder records the Events of all simulated kubelets in the background. Like a kubelet, it
-// aggregates repeated Events. It drops excess Events about a pod, and any Events while the API
-// server cannot keep up. A nil recorder drops everything.
+// aggregates repeated Events and drops excess Events about a pod. It drops any Events while the API
+// server cannot keep up. A nil recorder drops all Events.
 type recorder struct{ broadcaster record.EventBroadcaster }
 
 func newRecorder(client typedcorev1.EventsGetter) *recorder {

@@ -14,11 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// imagePullBackOff is the waiting reason of a container whose image cannot be pulled.
+// imagePullBackOff is the reason for which a container waits if its image cannot be pulled.
 const imagePullBackOff = "ImagePullBackOff"
 
-// apply returns a pod's status after a step. The parameter "mistake" is the message for a pod with
-// invalid annotations. The function has no side effects.
+// apply returns a pod's status after a step. The parameter "mistake" describes invalid annotations,
+// or is empty. The pod becomes ready together with its containers if readyAtOnce is set. The
+// function has no side effects.
 func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce bool, now time.Time) corev1.PodStatus {
 	r := report{PodStatus: *pod.Status.DeepCopy(), pod: pod, now: metav1.NewTime(now)}
 	switch s {
@@ -96,7 +97,7 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 			r.finish(corev1.PodSucceeded, 0)
 		} else {
-			// A Job's pod that is deleted has failed, because it has not completed its work.
+			// A pod that should complete, such as a Job's, has failed if it is deleted before that.
 			r.finish(corev1.PodFailed, 143)
 		}
 	}
@@ -150,8 +151,8 @@ func (r *report) message(reason string) string {
 	return ""
 }
 
-// initialized reports whether an init container has completed, or has started if it is a sidecar,
-// so that the pod can continue.
+// initialized reports whether an init container no longer holds up the start of the pod: it has
+// completed, or it is a sidecar and has started.
 func (r *report) initialized(c corev1.Container) bool {
 	return slices.ContainsFunc(r.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name && s.Ready })
 }
@@ -180,23 +181,24 @@ func (r *report) initContainer(i int, update func(*corev1.ContainerStatus)) {
 	update(&r.InitContainerStatuses[i])
 }
 
-// setUp sets the status of a pod whose pod sandbox has been created.
+// setUp sets the status of a pod whose pod sandbox, the environment of its containers, has been
+// created.
 func (r *report) setUp(podIP string) {
 	r.address(podIP)
 	r.condition(corev1.PodReadyToStartContainers, true, "")
 	r.nextInitContainer()
 }
 
-// address sets the pod's IP address unless the given address is empty. A pod with host networking
-// has the address of its node, which may have none.
+// address sets the pod's IP address unless the given address is empty. The address is empty for a
+// pod with host networking on a node without an address.
 func (r *report) address(ip string) {
 	if ip != "" {
 		r.PodIP, r.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	}
 }
 
-// nextInitContainer starts the next init container and the sidecars before it. If no init container
-// is left, the pod is initialized.
+// nextInitContainer starts the next init container and the sidecars before it. If there is no
+// further init container, it starts the remaining sidecars and marks the pod as initialized.
 func (r *report) nextInitContainer() {
 	sidecars := map[string]bool{}
 	for _, c := range r.pod.Spec.InitContainers {
@@ -221,8 +223,8 @@ func (r *report) nextInitContainer() {
 	}
 }
 
-// backOff terminates a container with an error, and makes it wait for its restart in
-// CrashLoopBackOff.
+// backOff terminates a container with an error, and makes it wait in CrashLoopBackOff until it is
+// restarted.
 func (r *report) backOff(c *corev1.ContainerStatus) {
 	r.end(c, 1)
 	c.LastTerminationState = c.State
@@ -230,7 +232,8 @@ func (r *report) backOff(c *corev1.ContainerStatus) {
 		backoffOf(c.RestartCount), c.Name, r.pod.Name, r.pod.Namespace, r.pod.UID))
 }
 
-// finish terminates all containers and sets the pod's final phase.
+// finish terminates all containers and sets the pod's final phase. The parameter "code" is the exit
+// code of the main containers.
 func (r *report) finish(phase corev1.PodPhase, code int32) {
 	reason := "PodCompleted"
 	if phase == corev1.PodFailed {

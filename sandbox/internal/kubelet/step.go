@@ -24,7 +24,8 @@ const (
 	accept step = "accept"
 	// refuse is the step in which the kubelet rejects a pod with invalid annotations.
 	refuse step = "refuse"
-	// setUp is the step in which the pod gets its pod sandbox and its IP address.
+	// setUp is the step in which the pod gets its pod sandbox (the environment of its containers)
+	// and its IP address.
 	setUp step = "set-up"
 	// initialize is the step in which an init container completes.
 	initialize step = "initialize"
@@ -41,8 +42,8 @@ const (
 	failPull step = "fail-pull"
 	// containersReady is the step in which the readiness probes of all containers succeed.
 	containersReady step = "containers-ready"
-	// ready is the step in which the pod becomes ready, because its readiness gates are true as
-	// well.
+	// ready is the step in which the pod becomes ready, because its containers are ready and its
+	// readiness gates are true.
 	ready step = "ready"
 	// unready is the step in which the pod stops being ready, because a readiness gate has become
 	// false.
@@ -62,16 +63,17 @@ const (
 	remove step = "remove"
 )
 
-// Back-off delays of crashing containers. They are a tenth of a real kubelet's, so that a test can
-// observe several restarts.
+// Back-off delays before the restarts of crashing containers: the first delay, which doubles with
+// each restart, and the maximum. They are a tenth of a real kubelet's, so that a test can observe
+// several restarts.
 const (
 	backoff    = time.Second
 	maxBackoff = 30 * time.Second
 )
 
-// next returns the next step of a pod whose node has a live kubelet, and the step's delay after the
-// previous step. The error "mistake" is set if the pod has invalid annotations. The function has no
-// side effects.
+// next returns the next step of a pod whose node has a live kubelet, and the time for which the pod
+// waits for that step. The error "mistake" is nil unless the pod has invalid annotations. The
+// function has no side effects.
 func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -152,7 +154,8 @@ func sidecar(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// current returns the index of the init container for which the pod waits, or -1 if there is none.
+// current returns the index of the first init container that has not completed, or -1 if there is
+// none. It skips sidecars.
 func current(pod *corev1.Pod) int {
 	for i, c := range pod.Spec.InitContainers {
 		if !sidecar(c) && i < len(pod.Status.InitContainerStatuses) && !done(pod.Status.InitContainerStatuses[i]) {
@@ -167,8 +170,8 @@ func done(c corev1.ContainerStatus) bool {
 	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }
 
-// turn returns an identifier of the step for which a pod waits. If the step is repeated for several
-// containers, the identifier also contains the container's index.
+// turn returns an identifier of the step for which a pod waits: the name of the step. For the step
+// initialize, which is repeated for each init container, the index of the container follows.
 func turn(pod *corev1.Pod, s step) string {
 	if s == initialize {
 		return fmt.Sprint(s, " ", current(pod))
@@ -189,7 +192,7 @@ func nextOfDeleted(pod *corev1.Pod, p plan) (step, time.Duration) {
 	}
 	switch {
 	case !terminal(pod):
-		// A kubelet kills containers that are still running after the grace period.
+		// A kubelet kills the containers that are still running at the end of the grace period.
 		return terminate, min(p.delays.Terminated, grace)
 	case grace == 0 && len(pod.Finalizers) > 0:
 		// The pod has already terminated, but finalizers keep the object.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// firstIP is the address of the first simulated node. Nothing listens on the addresses of simulated
+// firstIP is the lowest address of simulated nodes. Nothing listens on the addresses of simulated
 // nodes.
 var firstIP = netip.MustParseAddr("172.16.0.1")
 
@@ -64,8 +64,8 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	return names, waitSchedulable(ctx, client, names)
 }
 
-// explain reduces an API error to the field and the message of its first cause, because Add itself
-// adds the name of the node.
+// explain shortens an API error to the field and the message of its first cause. It omits the name
+// of the node, because the caller adds that name.
 func explain(err error) error {
 	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
 		cause := status.Status().Details.Causes[0]
@@ -130,8 +130,8 @@ func waitSchedulable(ctx context.Context, client kubernetes.Interface, names []s
 	}
 }
 
-// SetNotReady makes a node's simulated kubelet report that the node is not ready, or that it is
-// ready again, and waits for the report.
+// SetNotReady makes a node's simulated kubelet report that the node is not ready, with the given
+// message, or that it is ready again. It waits until the kubelet has done so.
 func SetNotReady(ctx context.Context, client kubernetes.Interface, name string, notReady bool, message string) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

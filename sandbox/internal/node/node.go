@@ -38,7 +38,8 @@ type Template struct {
 	Allocatable corev1.ResourceList
 }
 
-// DefaultAllocatable returns the default resources of a node.
+// DefaultAllocatable returns the allocatable resources of a node whose template does not specify
+// them.
 func DefaultAllocatable() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("16"),
@@ -79,8 +80,9 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 	return n
 }
 
-// Status returns the node status that a kubelet of the given Kubernetes version reports. It fills
-// in missing fields, and keeps the timestamps of unchanged conditions.
+// Status returns the status that a kubelet of the given Kubernetes version reports for a node. It
+// sets fields that are missing in the old status, and keeps the transition times of unchanged
+// conditions.
 func Status(n *corev1.Node, release string, now time.Time) corev1.NodeStatus {
 	s := n.Status.DeepCopy()
 	if len(s.Allocatable) == 0 {
@@ -153,8 +155,8 @@ func Heartbeat(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// Schedulable reports whether pods can be scheduled on the node: it must be ready, and the
-// controller manager must have removed the initial taints of the node.
+// Schedulable reports whether pods can be scheduled on the node. The node must be ready, and the
+// controller manager must have removed the taints of a node that is not ready or unreachable.
 func Schedulable(n *corev1.Node) bool {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
@@ -164,7 +166,8 @@ func Schedulable(n *corev1.Node) bool {
 	return Ready(n)
 }
 
-// Reported reports whether a kubelet has ever reported the node's status.
+// Reported reports whether a kubelet has reported the node's status and the controller manager has
+// not replaced it by Unknown since then.
 func Reported(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

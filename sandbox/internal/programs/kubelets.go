@@ -62,7 +62,8 @@ func runKubelets() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// The simulated volume provisioner runs in the same process as the kubelets.
+	// The simulated volume provisioner and the server of the kubelet HTTP API run in the same
+	// process as the kubelets.
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
 	go func() {
@@ -71,15 +72,15 @@ func runKubelets() error {
 	return errors.Join(kubelet.Run(ctx, client, *release, writer, delays), <-provided, <-streamed)
 }
 
-// Rate limit for the Events of all nodes together. The rate is twice the default of a single real
-// kubelet, which is low enough for an API server on a few cores.
+// Rate limit for the Events of all nodes together, per second. The rate is twice the default of a
+// single real kubelet. This is low enough for an API server on a few cores.
 const (
 	eventQPS   = 100
 	eventBurst = 500
 )
 
-// eventWriter returns a client for Events, or nil if none are wanted. It has its own rate limit, so
-// that Events do not delay status updates.
+// eventWriter returns a client for Events, or nil if no Events are to be recorded. The client has
+// its own rate limit, so that Events do not delay status updates.
 func eventWriter(config *rest.Config, wanted bool) (typedcorev1.EventsGetter, error) {
 	if !wanted {
 		return nil, nil

@@ -22,8 +22,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// listenControl listens on the Unix socket of the proxy's control API, which other users of the
-// machine and web pages cannot connect to. It replaces the socket of a killed proxy.
+// listenControl listens on the Unix socket of the proxy's control API. Unlike a TCP port, the
+// socket is inaccessible to other users and to web pages. If a killed proxy has left its socket
+// behind, listenControl replaces this socket.
 func listenControl(path string) (net.Listener, error) {
 	if connection, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path); err == nil {
 		_ = connection.Close()
@@ -113,8 +114,9 @@ func (c *controlAPI) add(w http.ResponseWriter, rules ...fault.Rule) {
 	reply(w, http.StatusCreated, added)
 }
 
-// rule responds with a rule, after waiting until the rule has fired as often as the query parameter
-// `fired` specifies. The query parameter `timeout` limits the wait.
+// rule responds with a rule, after waiting until the rule has injected its fault as often as the
+// query parameter `fired` specifies (0 by default). The query parameter `timeout` limits the wait
+// (30 s by default).
 func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	wanted, timeout := 0, 30*time.Second
 	var err error
@@ -217,7 +219,7 @@ func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Ki
 	return match, true
 }
 
-// largestScenario is the maximum size in bytes of a request body with rules.
+// largestScenario is the maximum size of a request body of the control API, in bytes.
 const largestScenario = 1 << 20
 
 func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {

@@ -24,7 +24,8 @@ type frame struct {
 	event fault.Event
 	// object is the event's encoded object.
 	object []byte
-	// initialEnd is set for the bookmark event that ends the initial list of a streaming list.
+	// initialEnd is set for the bookmark event that ends the initial list of a streaming list (a
+	// watch that begins with a list).
 	initialEnd bool
 }
 

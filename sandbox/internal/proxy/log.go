@@ -41,8 +41,8 @@ type Entry struct {
 	Upstream int `json:"upstream,omitempty"`
 	// Events counts the events forwarded by a watch.
 	Events int64 `json:"events,omitempty"`
-	// Older is set if a list request was answered by a Stale rule with the field Cached, and the
-	// old list differs from the current list.
+	// Older is set if a list request was answered with an old list by a Stale rule with the field
+	// Cached, and the old list differs from the current list.
 	Older bool       `json:"older,omitempty"`
 	Fault fault.Kind `json:"fault,omitempty"`
 	Rule  string     `json:"rule,omitempty"`

@@ -28,7 +28,7 @@ func metadata(encoded []byte) metav1.ObjectMeta {
 	return object.ObjectMeta
 }
 
-// listVersion returns an encoded list's resourceVersion, or "".
+// listVersion returns an encoded list's resourceVersion, or "" if the list cannot be decoded.
 func listVersion(encoded []byte) string {
 	var list metav1.PartialObjectMetadataList
 	if raw, ok := fromEnvelope(encoded); ok {
@@ -46,7 +46,8 @@ func listVersion(encoded []byte) string {
 	return object.Metadata.ResourceVersion
 }
 
-// fromEnvelope decodes the protobuf envelope of an object.
+// fromEnvelope decodes the protobuf envelope of an object. It returns false if the object is not
+// encoded in protobuf.
 func fromEnvelope(encoded []byte) (runtime.Unknown, bool) {
 	var envelope runtime.Unknown
 	content, is := bytes.CutPrefix(encoded, protobufPrefix)

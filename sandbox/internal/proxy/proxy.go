@@ -99,8 +99,8 @@ func (x *exchange) failed(err error) {
 	x.change(func(e *Entry) { e.Error = err.Error() })
 }
 
-// ServeHTTP forwards a client's request, injects the fault of a matching rule, and logs the request
-// when it ends.
+// ServeHTTP handles a client's request: it forwards the request, or injects the fault of a matching
+// rule. It logs the request when the request ends.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	described, body, err := describe(r)
@@ -180,8 +180,8 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 	panic(http.ErrAbortHandler)
 }
 
-// detached forwards a request and discards the response. Whether a write is committed must not
-// depend on how long the client waits.
+// detached forwards a request and discards the response. The request is not canceled when the
+// client disconnects, so that a write is committed in any case.
 func (p *Proxy) detached(r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), p.detachedTimeout)
 	defer cancel()
@@ -245,8 +245,8 @@ func (m *meter) FlushError() (err error) {
 	return err
 }
 
-// Unwrap gives http.ResponseController access to the HTTP server's own writer, for example to
-// hijack the connection.
+// Unwrap gives http.ResponseController access to the HTTP server's own ResponseWriter, for example
+// to hijack the connection.
 func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // WriteHeader writes the response's status code.

@@ -25,13 +25,13 @@ var resolver = &request.RequestInfoFactory{
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// largestBody is the maximum size of a request body in bytes. API servers accept no more than 3
-// MiB.
+// largestBody is the maximum number of bytes of a request body that the proxy reads before it
+// forwards the request. API servers accept at most 3 MiB.
 const largestBody = 8 << 20
 
 // describe returns the properties of a request that rules can match, and a write's body. It reads
-// the entire body, so that no fault is injected while the body is still arriving, and makes the
-// body readable again.
+// the body first, so that no fault is injected while the body is still arriving. It makes the body
+// readable again.
 func describe(r *http.Request) (fault.Request, []byte, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
 	// Ignore the error: after an error, info does not describe a resource request.

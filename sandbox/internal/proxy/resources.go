@@ -62,7 +62,8 @@ func (c *catalog) unknown(rules []fault.Rule) []string {
 	return warnings
 }
 
-// refresh discovers the served resources. After an error, the catalog is empty.
+// refresh discovers the resources served by the API server. If discovery fails entirely, the
+// catalog is empty.
 func (c *catalog) refresh() {
 	c.known = nil
 	client, err := discovery.NewDiscoveryClientForConfig(c.config)

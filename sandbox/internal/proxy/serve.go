@@ -49,7 +49,7 @@ type Options struct {
 type Server struct {
 	// URL is the address of the proxy.
 	URL string
-	// Kubeconfig connects clients to the proxy.
+	// Kubeconfig is a kubeconfig file, in YAML, with which clients connect to the proxy.
 	Kubeconfig []byte
 
 	handler        *Proxy
@@ -140,7 +140,7 @@ func (s *Server) Cut(m fault.Match) {
 	}
 }
 
-// Run waits until ctx is done, or until the proxy fails.
+// Run waits until ctx is done or the proxy fails, and then closes the proxy.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	select {

@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stream is a watch's response body, with faults injected into its events. While it holds events
-// back, it continues to read events from the API server, because an API server closes a watch whose
-// client is slow.
+// stream is a watch's response body, with faults injected into its events. While a fault holds back
+// events, the stream continues to read events from the API server, because an API server closes a
+// watch whose client is slow.
 type stream struct {
 	*io.PipeReader
 	out      *io.PipeWriter

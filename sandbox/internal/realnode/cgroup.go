@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wanted lists the cgroup controllers that a kubelet needs.
+// wanted lists the cgroup controllers (kinds of resource limits) that a kubelet needs.
 var wanted = []string{"cpu", "cpuset", "memory", "pids"}
 
 // hierarchy is a mounted cgroup hierarchy.
@@ -25,7 +25,8 @@ type hierarchy struct {
 	controllers []string
 }
 
-// hierarchies returns the cgroup hierarchies in the given content of /proc/PID/mountinfo.
+// hierarchies returns the cgroup hierarchies that are mounted according to the content of a file
+// /proc/PID/mountinfo.
 func hierarchies(mountinfo string) []hierarchy {
 	var list []hierarchy
 	for line := range strings.Lines(mountinfo) {
@@ -59,7 +60,8 @@ func checkCgroups() error {
 	for _, h := range list {
 		controllers := h.controllers
 		if len(controllers) == 0 && h.mount == unifiedMount {
-			// The controllers need not be enabled yet, because DelegateCgroups enables them.
+			// Read the available controllers. They need not be enabled yet, because DelegateCgroups
+			// enables them.
 			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
 			controllers = strings.Fields(string(text))
 		}
@@ -90,8 +92,8 @@ func makeCgroup(name string) error {
 	return nil
 }
 
-// RemoveCgroup removes a cgroup and its descendants from all hierarchies. It waits up to 10 seconds
-// for processes in the cgroup that are about to exit.
+// RemoveCgroup removes a cgroup and its descendants from all hierarchies. A cgroup that contains
+// processes cannot be removed, so RemoveCgroup waits up to 10 seconds for them to exit.
 func RemoveCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {
@@ -108,8 +110,8 @@ func RemoveCgroup(name string) error {
 	}
 }
 
-// removeTree removes a cgroup's descendants, and then the cgroup itself. The kernel removes the
-// files in them.
+// removeTree removes a cgroup's descendants, and then the cgroup itself. It does not remove the
+// files in a cgroup, because they disappear with the cgroup.
 func removeTree(path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -24,9 +24,10 @@ var capabilities = []struct {
 	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_MKNOD, "CAP_MKNOD"}, {unix.CAP_SYS_CHROOT, "CAP_SYS_CHROOT"},
 }
 
-// covered lists the directories that a real node replaces with its own. The sandbox's data
-// directory must not be below any of them.
-var covered = []string{"/run", "/var/run", "/proc", "/sys", "/dev"}
+// covered lists the system directories below which the data directory of a sandbox with real nodes
+// must not be. For example, a real node has its own /run, so that it could not access a data
+// directory there.
+var covered = append([]string{"/proc", "/sys", "/dev"}, fixed...)
 
 // Programs returns the directory of the programs that a node runs: the directory "node" next to
 // this program.
@@ -71,8 +72,8 @@ func Check(dir string) error {
 	return checkCgroups()
 }
 
-// missingCapabilities returns the required capabilities that a process lacks, given the content of
-// its /proc/PID/status.
+// missingCapabilities returns the capabilities that a real node needs and a process lacks, given
+// the content of the process's file /proc/PID/status.
 func missingCapabilities(status string) []string {
 	var effective uint64
 	for line := range strings.Lines(status) {
@@ -89,8 +90,8 @@ func missingCapabilities(status string) []string {
 	return missing
 }
 
-// mayRaise reports whether a process has the capability CAP_SYS_RESOURCE, which is required to
-// lower OOM scores, given the content of its /proc/PID/status.
+// mayRaise reports whether a process has the capability CAP_SYS_RESOURCE, without which it cannot
+// lower OOM scores. The parameter "status" is the content of the process's file /proc/PID/status.
 func mayRaise(status string) bool {
 	for line := range strings.Lines(status) {
 		var effective uint64

@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// Paths of sockets and files in the node's own /run.
+// Paths in the directory /run, of which each real node has its own.
 const (
 	containerdState  = "/run/containerd"
 	containerdSocket = "/run/containerd/containerd.sock"
@@ -20,9 +20,9 @@ const (
 	runtimesState = "/run/runtimes"
 )
 
-// kubeletConfig returns the kubelet's configuration. Unlike in a production cluster, the machine
-// also has other uses and may be nearly full. The kubelet therefore does not evict pods if disk
-// space or memory is low, does not remove images, and installs no packet filters.
+// kubeletConfig returns the kubelet's configuration. Unlike a production node, the machine has
+// other uses, too, and may be nearly full. The kubelet therefore neither evicts pods when disk
+// space or memory is low, nor removes images, nor installs packet filters.
 func (s Spec) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -69,8 +69,9 @@ func (s Spec) kubeletArgs() []string {
 	}
 }
 
-// containerdConfig returns containerd's configuration. Images are never pulled. AppArmor is
-// disabled, because its profiles would be loaded for the entire machine.
+// containerdConfig returns containerd's configuration. It disables AppArmor, whose profiles would
+// be loaded for the entire machine. It sets restrict_oom_score_adj if the node's process cannot
+// lower OOM scores.
 func (s Spec) containerdConfig(snapshotter, runc string, restrictOOM bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `version = 3
@@ -114,8 +115,8 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.resta
 	return b.String()
 }
 
-// cniConfig returns the CNI configuration of the pod network: each pod is connected by a veth pair,
-// and the node routes between pods.
+// cniConfig returns the CNI configuration of the pod network. Each pod is connected to the node by
+// a pair of virtual Ethernet devices, and the node routes between its pods.
 func (s Spec) cniConfig() string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "sandbox", "plugins": [{
   "type": "ptp", "ipMasq": false,

@@ -15,8 +15,9 @@ import (
 // clusterDomain is the cluster's DNS domain.
 const clusterDomain = "cluster.local"
 
-// serveDNS answers queries for the cluster's DNS names at the given address until the context is
-// done. Without a DNS server, the kubelet would warn about every pod.
+// serveDNS starts to answer DNS queries at the given address. The parameter "service" is the
+// cluster IP of the API server. If no DNS server were configured, the kubelet would warn about
+// every pod.
 func serveDNS(ctx context.Context, address netip.Addr, service netip.Addr) error {
 	socket, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", netip.AddrPortFrom(address, 53).String())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // gateway connects a node's network with the API server's network.
 type gateway struct {
 	spec Spec
-	// outside is the API server's network namespace.
+	// outside is a handle of the API server's network namespace.
 	outside *os.File
 	// load imports an image archive into the node.
 	load func(file string) error
@@ -114,8 +114,8 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	done := make(chan error, 2)
 	go func() { done <- passOn(b, fromA) }()
 	go func() { done <- passOn(a, b) }()
-	// A side may close its sending half while the other side is still sending. After an error,
-	// close both connections.
+	// Wait for both directions, because one side may still send after the other side has closed its
+	// sending half. After an error, close both connections immediately.
 	for range cap(done) {
 		if err := <-done; err != nil {
 			break
@@ -126,7 +126,7 @@ func Join(a, b net.Conn, fromA io.Reader) {
 }
 
 // passOn copies data until EOF, and then closes the sending half of the destination. It returns an
-// error if the copy fails or the destination has no separate sending half.
+// error if the copy fails or the destination has no sending half that can be closed separately.
 func passOn(to net.Conn, from io.Reader) error {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

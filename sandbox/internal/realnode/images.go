@@ -29,7 +29,8 @@ import (
 	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// PauseImage is the image of each pod's pause container, which holds the pod's namespaces.
+// PauseImage is the name of the image of each pod's pause container, which keeps the pod's
+// namespaces alive.
 const PauseImage = "sandbox.tidekeeper.dev/pause:1"
 
 // ImageUser is the user and the group that run the program in an image. The user is not root, and
@@ -45,8 +46,8 @@ func FullName(name string) (string, error) {
 	return named.String(), nil
 }
 
-// ArchiveName returns the file name of an image's archive, which is a hash of the image's full
-// name.
+// ArchiveName returns the file name of an image's archive. It is derived from a hash of the image's
+// full name, which itself is not a valid file name.
 func ArchiveName(fullName string) string {
 	sum := sha256.Sum256([]byte(fullName))
 	return hex.EncodeToString(sum[:8]) + ".tar"
@@ -67,8 +68,8 @@ func checkStatic(program string) error {
 	return nil
 }
 
-// WriteImage writes an archive of an image that contains a single program. The archive is
-// reproducible. The image's name must be a full name.
+// WriteImage writes an archive of an image that contains a single program. For the same program and
+// name, the archive is always the same. The name must be a full name.
 func WriteImage(w io.Writer, name, program string) error {
 	if err := checkStatic(program); err != nil {
 		return err
@@ -144,8 +145,8 @@ func writeTar(w io.Writer, entries []entry) error {
 }
 
 // WriteLayout copies an image archive, which must be an OCI layout with a single image, and sets
-// the image's name. It also adds the name with the image's digest instead of a tag, which pods use
-// if their chart pins the digest. The name must be a full name.
+// the image's full name. It adds a second name with the image's digest instead of a tag, for pods
+// that refer to the image by digest.
 func WriteLayout(w io.Writer, name, archive string) error {
 	in, err := os.Open(filepath.Clean(archive))
 	if err != nil {
@@ -214,8 +215,9 @@ func nameLayout(r io.Reader, name string) ([]byte, error) {
 	return json.Marshal(index)
 }
 
-// nameAnnotations returns the annotations with an image's name: containerd reads
-// io.containerd.image.name, other programs read the standard OCI annotation.
+// nameAnnotations returns the annotations that contain an image's name. The annotation
+// io.containerd.image.name is for containerd, and the standard OCI annotation is for other
+// programs.
 func nameAnnotations(name string) map[string]string {
 	return map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
 }

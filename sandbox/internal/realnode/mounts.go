@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// kernelSettings holds the values that a kubelet would set for machine-wide kernel settings, keyed
-// by the setting's path below /proc/sys.
+// kernelSettings holds the values that a kubelet requires of kernel settings, keyed by the
+// setting's path below /proc/sys. These settings apply to the entire machine.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -25,8 +25,8 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// fixed lists the directories to which the programs of a real node write, and whose paths are
-// hard-coded in the programs.
+// fixed lists the directories that a real node replaces with its own, because its programs write to
+// them and the paths are hard-coded in the programs.
 var fixed = []string{"/run", "/var/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers"}
 
 // mount replaces the host directories to which the node would write with the node's own

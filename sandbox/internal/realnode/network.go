@@ -47,8 +47,8 @@ func addAddress(fd int, label string, address netip.Addr) error {
 		value net.IP
 	}{
 		{unix.SIOCSIFADDR, address.AsSlice()},
-		// Set the netmask, because otherwise the entire class A, B or C network of the address
-		// would be local.
+		// Set the netmask of a single address. Otherwise, the kernel would treat all addresses of
+		// the class A, B or C network as local.
 		{unix.SIOCSIFNETMASK, net.IPv4bcast.To4()},
 	} {
 		request, err := unix.NewIfreq(label)
@@ -73,8 +73,8 @@ func dialOutside(ctx context.Context, namespace *os.File, address string) (net.C
 	}
 	done := make(chan result, 1)
 	go func() {
-		// Never unlock the thread, so that it ends with the goroutine and no other code runs in
-		// that namespace. The connection stays in the namespace in which it was opened.
+		// Never unlock the thread, so that it ends with the goroutine and no other code runs in the
+		// other namespace. The connection stays in that namespace.
 		runtime.LockOSThread()
 		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- result{err: err}

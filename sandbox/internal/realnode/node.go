@@ -26,7 +26,7 @@ const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NE
 const (
 	// startTimeout is the maximum startup time of containerd.
 	startTimeout = time.Minute
-	// restartAfter is the delay before a program that has exited is restarted.
+	// restartAfter is the delay before a program of the node that has exited is restarted.
 	restartAfter = time.Second
 )
 
@@ -49,8 +49,8 @@ func Run(file string) error {
 		return err
 	}
 	n := &running{Spec: s, reaper: newReaper()}
-	// Open the API server's network namespace now: its path is no longer visible after the node's
-	// /proc is mounted.
+	// Open the API server's network namespace now. Its path in the machine's /proc is no longer
+	// visible after the node's own /proc is mounted.
 	outside, err := os.Open(s.HostNetwork)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (n *running) prepare() error {
 			return err
 		}
 	}
-	// A run of the node that was killed leaves its cgroup behind.
+	// An earlier run of the node that was killed could not remove its cgroup.
 	if err := RemoveCgroup(n.Cgroup); err != nil {
 		return err
 	}
@@ -106,7 +106,8 @@ func (n *running) prepare() error {
 	return n.configure()
 }
 
-// serveNames adds the node's addresses to the loopback interface, and serves DNS at one of them.
+// serveNames adds the node's addresses, which include the cluster IPs of the API server and the DNS
+// server, to the loopback interface. It then starts the DNS server.
 func (n *running) serveNames(ctx context.Context) error {
 	service, err := netip.ParseAddr(n.Service)
 	if err != nil {
@@ -148,8 +149,9 @@ func (n *running) configure() error {
 	return nil
 }
 
-// snapshotter returns the snapshotter that containerd uses: overlayfs, unless the data directory's
-// file system does not support it.
+// snapshotter returns the name of the snapshotter, the part of containerd that stores file systems
+// of containers. It is overlayfs, unless the data directory's file system does not support
+// overlays.
 func (n *running) snapshotter() string {
 	dir := n.state("overlay")
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
@@ -167,8 +169,8 @@ func (n *running) snapshotter() string {
 }
 
 // runc returns the path of the program that starts containers. A runc that was built without
-// libseccomp rejects containers with a seccomp filter, so it is wrapped in a program that drops the
-// filter.
+// libseccomp rejects containers with a seccomp filter. In this case, the path is that of a wrapper
+// that removes the filter.
 func (n *running) runc() (string, error) {
 	runc := n.program("runc")
 	out := n.state("runc-version")

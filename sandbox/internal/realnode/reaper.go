@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// reaper waits for all child processes. Because this process is PID 1 in its namespace, it also
-// adopts orphans that it did not start.
+// reaper collects the exit statuses of all child processes. Because this process is PID 1 in its
+// namespace, it also adopts orphans that it did not start.
 type reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
@@ -53,7 +53,7 @@ func (r *reaper) reap() {
 }
 
 // start starts a command, and returns a channel that receives its exit status. The caller must not
-// call the command's Wait method.
+// call the command's Wait method, which would compete with the reaper for the exit status.
 func (r *reaper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // Most is the maximum number of real nodes in a sandbox.
 const Most = 100
 
-// Runtimes lists the handlers that RuntimeClasses can name. Both run runc, so that tests can switch
-// between two handlers.
+// Runtimes lists the names of the node's container runtimes, to which a RuntimeClass can refer as
+// its handler. Both run runc, so that tests can switch between two runtimes.
 var Runtimes = []string{"runc", "runc-2"}
 
 // Spec holds the names, addresses and paths of a real node. The process of the node reads it from a
@@ -44,7 +44,8 @@ type Spec struct {
 	Service string `json:"service"`
 	// DNS is the cluster IP of the DNS server.
 	DNS string `json:"dns"`
-	// Socket is the path of the socket for the API server's connections to the node.
+	// Socket is the path of the socket through which the API server connects to the node, and
+	// sandbox commands import images.
 	Socket string `json:"socket"`
 }
 
@@ -54,8 +55,8 @@ func Name(number int) string { return fmt.Sprintf("real-%d", number) }
 // file returns the path of a file in the node's directory.
 func (s Spec) file(name string) string { return filepath.Join(s.Dir, name) }
 
-// state returns the path of a file or directory in the node's state directory, which is empty when
-// the node starts.
+// state returns the path of a file or directory in the node's state directory, whose content is
+// removed each time the node starts.
 func (s Spec) state(name string) string { return filepath.Join(s.Dir, "state", name) }
 
 func (s Spec) program(name string) string { return filepath.Join(s.Programs, name) }

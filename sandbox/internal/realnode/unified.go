@@ -17,8 +17,8 @@ import (
 // unifiedMount is the mount point of the version 2 cgroup hierarchy.
 const unifiedMount = "/sys/fs/cgroup"
 
-// leaf is the cgroup to which the processes in the root of a delegated tree are moved, because a
-// cgroup with processes cannot enable controllers for its children.
+// leaf is the name of the child cgroup to which the processes in the root cgroup are moved, because
+// a cgroup with processes cannot enable controllers for its children.
 const leaf = "tidekeeper-sandbox-others"
 
 // unified is a version 2 cgroup tree. A cgroup's children have only the controllers that the cgroup
@@ -55,7 +55,7 @@ func without(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(have, c) })
 }
 
-// turnOn enables the controllers that a kubelet needs for a cgroup's children.
+// turnOn enables, for the children of a cgroup, the controllers that a kubelet needs.
 func (u *unified) turnOn(cgroup string) error {
 	on, err := u.controllers(cgroup, "cgroup.subtree_control")
 	if err != nil {
@@ -71,9 +71,10 @@ func (u *unified) turnOn(cgroup string) error {
 	return nil
 }
 
-// delegate enables the controllers that a kubelet needs in the cgroups below the mounted root. In a
-// container, this root is not the root of the machine's cgroup tree, and its processes must first
-// be moved to a child cgroup.
+// delegate enables, for the cgroups below the mounted root, the controllers that a kubelet needs.
+// In a container, the mounted root is not the root of the machine's cgroup tree. Its processes must
+// then be moved to a child cgroup first, because a cgroup with processes cannot enable controllers
+// for its children.
 func (u *unified) delegate() error {
 	err := u.turnOn(u.root)
 	if !errors.Is(err, unix.EBUSY) {
@@ -83,7 +84,7 @@ func (u *unified) delegate() error {
 	if err := u.mkdir(to); err != nil {
 		return err
 	}
-	// Repeat this, because processes in the root cgroup may start new processes while they are
+	// Try repeatedly, because processes in the root cgroup may start new processes while they are
 	// moved.
 	for range 10 {
 		pids, err := u.controllers(u.root, "cgroup.procs")
@@ -103,7 +104,8 @@ func (u *unified) delegate() error {
 	return err
 }
 
-// makeCgroup creates a cgroup, and enables the controllers that a kubelet needs in its ancestors.
+// makeCgroup creates a cgroup and its missing ancestors. In each ancestor below the root, it
+// enables the controllers that a kubelet needs.
 func (u *unified) makeCgroup(name string) error {
 	path := u.root
 	for _, part := range strings.Split(strings.Trim(name, "/"), "/") {
@@ -120,8 +122,9 @@ func (u *unified) makeCgroup(name string) error {
 	return nil
 }
 
-// DelegateCgroups prepares this machine's cgroups for real nodes. It must run outside of the nodes,
-// where all processes are visible. Version 1 cgroups need no preparation.
+// DelegateCgroups prepares this machine's cgroups for real nodes. It must not run in a node's
+// process, from which other processes are not visible and cannot be moved. Version 1 cgroups need
+// no preparation.
 func DelegateCgroups() error {
 	list, err := mounted()
 	if err != nil {

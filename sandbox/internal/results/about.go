@@ -22,17 +22,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// About identifies the inputs of the results in a directory: the operator, the input files, and
-// hashes of everything else that the results depend on.
+// About identifies the inputs on which the results in a directory depend: the operator, the input
+// files, and hashes of everything else.
 type About struct {
 	// Command is the operator's command line. Of lists the names of the input files, such as the
 	// workload. A directory holds only results with the same command and input files.
 	Command []string `json:"command"`
 	Of      []string `json:"of"`
-	// Contents maps each kind of input, such as the program or the installed manifests, to a
-	// content hash. If a hash has changed, all cases are repeated.
+	// Contents maps each kind of input, such as the operator's program or the installed manifests,
+	// to a hash of its content. If a hash has changed, all cases (faults or edits) are run again.
 	Contents map[string]string `json:"contents"`
-	// Fresh discards the results of earlier runs. It is not stored.
+	// Fresh is set if the results of earlier runs are discarded. It is not stored.
 	Fresh bool `json:"-"`
 }
 
@@ -219,7 +219,7 @@ func referredTo(kustomization string) []string {
 	return names
 }
 
-// changed returns the sorted names of the inputs whose hashes in `a` and `other` differ.
+// changed returns the sorted names of the inputs whose hashes differ between `a` and `other`.
 func (a *About) changed(other *About) []string {
 	var names []string
 	for name := range a.Contents {
@@ -237,8 +237,9 @@ func (a *About) sameWords(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && slices.Equal(a.Of, other.Of)
 }
 
-// partOf reports whether `a` and `other` may belong to parts of the same result. Hashes of programs
-// may differ, because each machine may have compiled its own program.
+// partOf reports whether the results of `a` and `other` may belong to the same run, divided among
+// machines by --shard. Hashes of programs may differ, because each machine may have compiled its
+// own program.
 func (a *About) partOf(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool {
 		return !slices.Contains([]string{theProgram, theCommands, theSandbox}, name)

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// earlierDir is the subdirectory for findings from earlier versions of the inputs, until their
-// cases are repeated.
+// earlierDir is the subdirectory for findings that were made with earlier versions of the inputs. A
+// finding is removed from it when its case (a fault or edits) has been run again.
 const earlierDir = "earlier"
 
-// setAside moves all findings to earlierDir and deletes the records of all cases. It can be
-// repeated after an interruption.
+// setAside moves all findings to earlierDir and deletes the records of all cases, so that the cases
+// are run again. If it is interrupted, it can be called again.
 func setAside(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, earlierDir), 0o700); err != nil {
 		return err
@@ -68,7 +68,8 @@ func (b *Book[F]) Opened(w io.Writer, cases string) {
 	}
 }
 
-// Replayed removes the earlier finding of a case that was repeated.
+// Replayed removes the finding of the case with the given ID from the findings of earlier versions
+// of the inputs, because the case has been run again.
 func (b *Book[F]) Replayed(id string) {
 	i := slices.IndexFunc(b.Again, func(f F) bool { return f.Case() == id })
 	if i < 0 {

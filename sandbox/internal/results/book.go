@@ -23,34 +23,37 @@ type Played struct {
 	Outcome string  `json:"outcome,omitempty"`
 	Found   bool    `json:"found"`
 	Seconds float64 `json:"seconds"`
-	// Then lists the IDs of follow-up cases. It is nil until the follow-up cases are determined.
+	// Then lists the IDs of the cases that continue this case, if any. It is nil until these cases
+	// have been determined.
 	Then []string `json:"then,omitzero"`
-	// Error is the reason why the case could not be judged. It is empty for a judged case.
+	// Error is the reason why no verdict on the case was possible. It is empty if there is a
+	// verdict.
 	Error string `json:"error,omitempty"`
 	// Unsure is set if no time was left to confirm the finding, which may therefore be due to
 	// chance.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Done reports whether the case need not be repeated: it was judged, and its finding, if any, is
-// certain or was replayed.
+// Done reports whether the case need not be run again. This is so if the case has a verdict, and if
+// there was time to confirm the finding, if any.
 func (p *Played) Done() bool { return !p.Unsure && p.Error == "" }
 
 // NotReached is the outcome of a case whose fault or edit did not take effect.
 const NotReached = "not reached"
 
-// Book writes the results of a run to a directory, case by case.
+// Book writes the results of a run to a directory, after each case (a fault or edits).
 type Book[F Finding] struct {
 	*Result[F]
 
-	// Again lists findings from earlier versions of the inputs. Their cases are run first.
+	// Again lists the findings that were made with earlier versions of the inputs. The cases of
+	// these findings are run first.
 	Again []F
 
 	dir   string
 	file  *os.File
 	began time.Time
-	// last is the time at which earlier runs completed their last case. changed lists the inputs
-	// that have changed since then.
+	// last is the time at which an earlier run completed its last case, or zero if there is no
+	// earlier run. changed lists the inputs that have changed since then.
 	last    time.Time
 	changed []string
 	// part is this process's subset of the cases.
@@ -80,9 +83,9 @@ func (b *Book[F]) Found(f F) error {
 	return b.Save(f)
 }
 
-// Like returns the case ID of a confirmed finding of the same kind as `f`, or "". The two findings
-// probably have the same cause, so that the time is better spent on other cases than on confirming
-// `f`.
+// Like returns the case ID of a confirmed finding of the same kind as `f`, or "" if there is none.
+// `f` probably has the same cause, so that the time is better spent on other cases than on
+// confirming `f`.
 func (b *Book[F]) Like(f F) string {
 	for _, other := range b.Findings {
 		if other.Confirmed() && other.Kind() == f.Kind() {

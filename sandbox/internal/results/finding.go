@@ -21,8 +21,8 @@ import (
 type Finding interface {
 	// Case is the ID of the case that revealed the problem.
 	Case() string
-	// Title and Where describe the problem and the case, in a line each. Details lists all
-	// violations.
+	// Title describes the problem in a line, and Where describes the case in a line. Details lists
+	// all violations.
 	Title() string
 	Where() string
 	Details() []string
@@ -31,7 +31,8 @@ type Finding interface {
 	// Confirmed reports whether the finding is certain, has been reproduced, or is similar to a
 	// confirmed finding.
 	Confirmed() bool
-	// Kind is a key that is equal for findings that probably have the same cause.
+	// Kind is a key that groups findings: it is equal for findings that probably have the same
+	// cause.
 	Kind() string
 	// Rank is the finding's sort key. Findings with a lower rank are easier to understand and come
 	// first in reports.
@@ -46,13 +47,15 @@ type Evidence struct {
 	// finding's paths are relative to this directory.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
-	// Flags holds the values of the flags that determined that the run counts as a finding.
+	// Flags holds the values of the flags that determine which runs count as findings, such as the
+	// time limits. A replay uses the same values by default.
 	Flags Flags `json:"flags,omitzero"`
 	// Repeated is the number of replays, out of Tries, that reproduced the finding. A finding is
 	// not replayed if a single run proves it, or if no time is left.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
-	// Second describes the result of a replay that did not reproduce the finding.
+	// Second describes the result of a replay that did not reproduce the finding. It is empty if
+	// there is no such replay.
 	Second string `json:"second,omitempty"`
 	// Like is the case ID of a confirmed finding that probably has the same cause. If this field is
 	// set, the finding is not replayed.
@@ -117,9 +120,10 @@ func (m Moment) Matters() bool {
 	return strings.HasPrefix(m.Text, Broken) || strings.HasPrefix(m.Text, Fault) || strings.HasPrefix(m.Text, Edit)
 }
 
-// nearest shortens a timeline to `most` entries. With a violation, it returns the entries around
-// the first violation. With a fault but no violation, `moments` holds the entries around the first
-// fault, and `last` holds the final entries. In all other cases, it returns the final entries.
+// nearest shortens a timeline to `most` entries. If the timeline contains a violation, it returns
+// the entries around the first violation. If it contains a fault but no violation, `moments` holds
+// the entries around the first fault, and `last` holds the final entries. Otherwise, it returns the
+// final entries as `moments`.
 func nearest(all []Moment, most int) (moments, last []Moment) {
 	first := func(what string) int {
 		return slices.IndexFunc(all, func(m Moment) bool { return strings.HasPrefix(m.Text, what) })

@@ -15,9 +15,9 @@ import (
 // plannedFile is the name of the file that lists a directory's planned cases.
 const plannedFile = "planned.json"
 
-// part is the subset of the cases assigned to a directory by --shard. Number is the number of the
-// part, counted from 1, and Parts is the number of parts; both are 0 for all cases. IDs lists the
-// IDs of the planned cases.
+// part is the subset of the cases that --shard assigns to a results directory. Number is the number
+// of the part, counted from 1, and Parts is the number of parts; both are 0 if the directory
+// contains all cases. IDs lists the IDs of the planned cases.
 type part struct {
 	Number int      `json:"part,omitempty"`
 	Parts  int      `json:"parts,omitempty"`
@@ -64,8 +64,8 @@ func readPart(dir string) (p part, err error) {
 	return p, nil
 }
 
-// InPart reports whether a case belongs to a part. This depends only on the case's name, so that
-// all machines agree even if their baselines differ slightly.
+// InPart reports whether a case belongs to part `number` of `of` parts. The result depends only on
+// the case's name, so that all machines agree even if their baselines differ slightly.
 func InPart(name string, number, of int) bool {
 	if of <= 1 {
 		return true
@@ -92,8 +92,8 @@ func (all parts) left(played map[string]bool) int {
 	return len(left)
 }
 
-// missing returns the parts of a run divided by --shard for which there is no directory, in the
-// notation of --shard, such as 2/4. If any directory holds all cases, no part is missing.
+// missing returns the parts of a run divided by --shard for which no directory was given, as
+// NUMBER/PARTS, such as 2/4. If any directory holds all cases, no part is missing.
 func (all parts) missing() []string {
 	var missing []string
 	there, most := map[int]bool{}, 0
@@ -111,8 +111,8 @@ func (all parts) missing() []string {
 	return missing
 }
 
-// weight ranks the records of a case that several directories contain. A confirmed finding ranks
-// highest, and a case that could not be judged ranks lowest.
+// weight returns the rank of a case's record, for cases that have a record in several directories.
+// A confirmed finding ranks highest, and a case without a verdict ranks lowest.
 func (p *Played) weight() int {
 	switch {
 	case p.Found && !p.Unsure:

@@ -16,8 +16,8 @@ import (
 type Result[F Finding] struct {
 	Played   []Played
 	Findings []F
-	// Planned is the number of planned cases, and Left is the number of planned cases without a
-	// record. Missing lists the parts of a run divided by --shard that have no results, such as
+	// Planned is the number of planned cases, and Left is the number of planned cases that have not
+	// been run. Missing lists the parts of a run divided by --shard that have no results, such as
 	// 2/4.
 	Planned, Left int
 	Missing       []string
@@ -84,8 +84,8 @@ func (r *Result[F]) Failed() int {
 	return failed
 }
 
-// mostUnjudged is the divisor of the tolerated share of unjudged cases: if more than 1/mostUnjudged
-// of the completed cases could not be judged, the absence of findings proves nothing.
+// mostUnjudged is the divisor of the tolerated share of cases without a verdict. If more than
+// 1/mostUnjudged of the completed cases have no verdict, the absence of findings proves nothing.
 const mostUnjudged = 10
 
 // done returns the number of completed cases that need not be repeated.
@@ -141,7 +141,7 @@ func (r *Result[F]) Doubt() []string {
 	return lines
 }
 
-// Came returns the number of cases that had the given outcome.
+// Came returns the number of completed cases with the given outcome.
 func (r *Result[F]) Came(outcome string) int {
 	came := 0
 	for _, p := range r.Played {
@@ -169,13 +169,13 @@ func (r *Result[F]) playedAs(id string) *Played {
 	return nil
 }
 
-// foundAs returns the index of a case's finding, or -1.
+// foundAs returns the index of the finding of the case with the given ID, or -1 if there is none.
 func (r *Result[F]) foundAs(id string) int {
 	return slices.IndexFunc(r.Findings, func(f F) bool { return f.Case() == id })
 }
 
-// add merges another directory's result. For a case in both directories, it keeps the record with
-// the higher weight.
+// add merges the result of another directory into `r`. For a case in both directories, it keeps the
+// record with the higher weight (see Played.weight).
 func (r *Result[F]) add(other *Result[F]) {
 	for _, p := range other.Played {
 		if known := r.playedAs(p.ID); known == nil {

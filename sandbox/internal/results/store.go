@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// store reads a tool's results directories.
+// store reads the results directories of a tool, which is explore or fuzz.
 type store[F Finding] struct {
 	name, subject string
 	parse         func(text []byte) (F, error)
@@ -27,7 +27,7 @@ const findingFiles = "finding-*.yaml"
 // aboutFile returns the path of the file that stores a directory's About.
 func (s store[F]) aboutFile(dir string) string { return filepath.Join(dir, s.name+".json") }
 
-// is reports whether a directory contains results of the tool.
+// is reports whether a directory contains results of the store's tool.
 func (s store[F]) is(dir string) bool {
 	_, err := os.Stat(s.aboutFile(dir))
 	return err == nil
@@ -100,9 +100,9 @@ func (s store[F]) about(dir string) (*About, error) {
 	return about, nil
 }
 
-// resume reads a directory's results into a book. If an input has changed, it sets the findings
-// aside, so that their cases are repeated first. It returns an error for results of another command
-// or other input files.
+// resume reads a directory's results into a book. If an input has changed, it moves the findings to
+// earlierDir, so that their cases are run first. It returns an error if the results belong to
+// another command or other input files.
 func (s store[F]) resume(b *Book[F], about About) error {
 	before, err := s.about(b.dir)
 	if err != nil {

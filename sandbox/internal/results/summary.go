@@ -21,7 +21,8 @@ type Section struct {
 	Lines []string `json:"lines"`
 }
 
-// Effect is an outcome of cases, with the phrase that describes these cases in reports.
+// Effect is an outcome of cases (faults or edits), with the phrase that describes cases with this
+// outcome in reports.
 type Effect struct{ Outcome, Says string }
 
 // summary builds the part of a report that explains what a result covers: how many of the planned

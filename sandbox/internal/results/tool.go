@@ -24,8 +24,8 @@ type Tool[F Finding] struct {
 	Subject string
 	// Parse decodes a finding file.
 	Parse func(text []byte) (F, error)
-	// Effects lists the outcomes counted in reports. Outcomes returns a phrase that summarizes the
-	// outcomes of a result.
+	// Effects lists the outcomes of cases that reports count. Outcomes returns a phrase that
+	// summarizes the outcomes in a result.
 	Effects  []Effect
 	Outcomes func(*Result[F]) string
 	// Page is the template of the HTML report, created by NewPage.
@@ -40,9 +40,9 @@ func (t *Tool[F]) summary(r *Result[F]) summary[F] {
 	return summary[F]{cases: t.Cases, effects: t.Effects, result: r}
 }
 
-// Open opens a results directory to continue it. The command and the input file names must be the
-// same as before. If the contents of inputs have changed, the records of all cases are discarded,
-// and cases with findings are repeated first.
+// Open opens a results directory to continue an earlier run, if any. The command and the input file
+// names must be the same as in that run. If the content of an input has changed, the records of all
+// cases are discarded, and cases with findings are run first.
 func (t *Tool[F]) Open(dir string, about About) (*Book[F], error) {
 	text, err := json.MarshalIndent(about, "", "  ")
 	if err != nil {

@@ -64,7 +64,8 @@ func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, rev
 }
 
 // Restore writes and deletes objects in etcd until all objects equal the snapshot, and returns the
-// number of writes and deletions. It returns an error if other clients keep writing.
+// number of writes and deletions. It returns an error if, after several attempts, other clients are
+// still changing objects.
 func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, error) {
 	total := 0
 	var left []Change
@@ -112,8 +113,8 @@ func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	return nil
 }
 
-// heartbeats lists the key prefixes of objects that are written even in a quiet cluster. Below the
-// last prefix, API servers register their own addresses.
+// heartbeats lists the key prefixes of objects that are written even if no user or operator changes
+// anything. Below the last prefix, API servers register their own addresses.
 var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peerserverleases/"}
 
 // Quiet waits until no object other than Leases and Events has been written for the time `while`.

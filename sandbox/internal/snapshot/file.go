@@ -69,7 +69,7 @@ func Load(path string) (*Snapshot, error) {
 	s := &Snapshot{}
 	err = decoder.Decode(s)
 	if err == nil {
-		// Read to the end of the file, where the checksum of the compressed data is.
+		// Read to the end of the file, so that the gzip reader verifies the checksum.
 		_, err = io.Copy(io.Discard, pack)
 	}
 	if err != nil {

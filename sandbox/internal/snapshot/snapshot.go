@@ -43,9 +43,9 @@ type Change struct {
 	Value []byte
 }
 
-// changes returns the writes that turn the current objects into the snapshot. Missing and changed
-// objects come first, with CustomResourceDefinitions and namespaces before the objects that depend
-// on them. Objects that are not in the snapshot are then deleted.
+// changes returns the writes that turn the current objects into the snapshot. Writes of missing and
+// changed objects come first, with CustomResourceDefinitions and namespaces before the objects that
+// depend on them. Deletions of objects that are not in the snapshot come last.
 func (s *Snapshot) changes(now map[string][]byte) []Change {
 	var changes []Change
 	for key, value := range s.Objects {

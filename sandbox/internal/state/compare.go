@@ -17,7 +17,7 @@ type Difference struct {
 	// Path is the path of a field or list item, or empty if the difference concerns the entire
 	// object.
 	Path string
-	// Number is set if the number of objects with the key differs.
+	// Number is set if the difference is in the number of objects with the key.
 	Number    bool
 	Want, Got string
 	// Text describes the difference. It is empty if the difference is that the field at Path has
@@ -60,7 +60,7 @@ type Rules struct {
 	Ignore func(object, path string) bool
 	// Same reports whether two unequal values count as equal.
 	Same func(object, path, want, got string) bool
-	// MayBeMore reports whether more objects with a key may exist than expected.
+	// MayBeMore reports whether there may be more objects with a key than expected.
 	MayBeMore func(object string) bool
 }
 
@@ -86,8 +86,8 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 		mayBeMore := len(g) > len(w) && rules.MayBeMore != nil && rules.MayBeMore(key)
 		switch {
 		case mayBeMore || masked.number && len(w)*len(g) > 0:
-			// The number of objects with this key may differ. Only their fields are compared,
-			// below.
+			// The number of objects with this key may differ. The fields of these objects are
+			// compared below.
 		case len(w) == 0 && len(g) == 1:
 			all = append(all, Difference{Object: key, Text: "it is there, and should not be"})
 		case len(w) == 0:
@@ -116,8 +116,8 @@ func leave(group []Fields, out func(path string) bool) []Fields {
 	return left
 }
 
-// compareObjects compares the actual objects under a key with the expected objects. It compares
-// each object with the most similar object.
+// compareObjects compares the actual objects that share a key with the expected objects. It
+// compares each object with the most similar object of the other state.
 func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
 	same := func(path, want, got string) bool {
 		return rules.Same != nil && rules.Same(key, path, want, got)

@@ -15,9 +15,9 @@ import (
 
 // Masked is an object, a field or a number of objects that comparisons ignore.
 type Masked struct {
-	// Object is the key of an object; Path is the path of a field or list item. If Path is empty,
-	// the entire object is masked, or the number of objects if Number is set. In a path, [] stands
-	// for a list item whose name differs between runs.
+	// Object is the key of an object, and Path is the path of a field or list item. If Path is
+	// empty, the entire object is masked or, if Number is set, only the number of objects. In a
+	// path, [] stands for a list item whose name differs between runs.
 	Object string `json:"object"`
 	Path   string `json:"path,omitempty"`
 	Number bool   `json:"number,omitempty"`
@@ -179,8 +179,8 @@ func Within(masked, path string) bool {
 
 var numbered = regexp.MustCompile(`#\d+\]`)
 
-// exact removes the numbers of list items from a path. The path of a list item contains a number if
-// the item has no key field, or the same key as an earlier item.
+// exact removes the numbers that identify list items from a path. A list item has a number if it
+// has no key field (such as a name), or the same key as an earlier item.
 func exact(path string) string { return numbered.ReplaceAllString(path, "]") }
 
 // anyItem replaces the name of a list item in a path with []. It only replaces an item of the list
@@ -194,9 +194,9 @@ func anyItem(path, list string) string {
 	return list + "[]" + rest
 }
 
-// namedOtherwise returns the lists whose items get new names in each run: each of the two states
-// has items that the other state lacks. The result maps the key of an object to the paths of such
-// lists.
+// namedOtherwise returns the lists whose items have different names in each run. In such a list,
+// each of the two states has items that the other state lacks. The result maps the key of an object
+// to the paths of such lists.
 func namedOtherwise(differences []Difference) map[string][]string {
 	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, object, list string) {

@@ -14,7 +14,8 @@ import (
 // pair holds an expected object and the actual object that probably corresponds to it.
 type pair struct{ want, got Fields }
 
-// mostCompared is the maximum number of comparisons that are made to match unequal objects.
+// mostCompared is the maximum number of comparisons made to match unequal objects. Above this
+// number, the objects are paired in their fixed order.
 const mostCompared = 2500
 
 // match pairs expected objects with actual objects: first equal objects, then the most similar

@@ -27,16 +27,16 @@ import (
 // The upstream library for external provisioners is not used, because it requires other versions of
 // the Kubernetes modules.
 
-// lookAgain is the interval at which unchanged claims and volumes are processed again, to retry
-// failed requests and to notice changes of their StorageClass.
+// lookAgain is the interval at which unchanged claims and volumes are processed again. This retries
+// failed requests, and applies changes of their StorageClass.
 const lookAgain = 5 * time.Second
 
 const (
-	// wantedFrom is the annotation of a claim that names its provisioner. The controller manager
-	// sets it to request a volume.
+	// wantedFrom is the annotation of a PersistentVolumeClaim that names the provisioner of its
+	// volume. The controller manager sets it to request a volume.
 	wantedFrom = "volume.kubernetes.io/storage-provisioner"
-	// provisionedBy is the annotation that names a volume's provisioner, which must also delete the
-	// volume.
+	// provisionedBy is the annotation of a volume that names the provisioner that created it. The
+	// same provisioner must delete the volume.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
@@ -75,7 +75,7 @@ func Run(ctx context.Context, client kubernetes.Interface) error {
 }
 
 // handler returns an event handler that calls the function "see" for each existing object, after
-// each change of an object, and periodically.
+// each change of an object, and periodically for each object.
 func handler(see func(any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
 }
@@ -97,8 +97,8 @@ func (p *provisioner) seeVolume(ctx context.Context, volume *corev1.PersistentVo
 	}
 }
 
-// failed records an error as a warning Event. It ignores a conflict, because the changed object
-// will be processed again, and an object that no longer exists.
+// failed records an error as a warning Event about the object. It ignores an error because the
+// object has changed, which is processed again, or no longer exists.
 func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return

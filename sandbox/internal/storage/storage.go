@@ -32,7 +32,7 @@ const BehaviorAnnotation = "sandbox.tidekeeper.dev/volume"
 type behavior string
 
 const (
-	// provide means that volumes are created, resized and deleted immediately.
+	// provide means that volumes are created, resized and deleted immediately. It is the default.
 	provide behavior = ""
 	// hang means that requests to create, resize or delete a volume stay pending until the
 	// annotation is removed.

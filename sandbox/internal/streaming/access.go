@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AskHeader on a CONNECT request makes the kubelet authorize each request in the tunnel by the
-// bearer token of the request. Tunnels without this header come from the API server, which has
-// already authorized their requests.
+// AskHeader is a header of CONNECT requests. It makes the simulated kubelet authorize each request
+// in the tunnel with the request's bearer token. Tunnels without this header come from the API
+// server, which has already authorized their requests.
 const AskHeader = "Sandbox-Ask-For-Rights"
 
 // tunnelKey is the context key under which the tunnel of a request is stored.
@@ -40,8 +40,8 @@ func hostOf(ctx context.Context) string {
 	return ""
 }
 
-// guarded authorizes the requests of programs, which come through a tunnel opened with AskHeader.
-// Programs may only read resource metrics of nodes, and only if RBAC allows it.
+// guarded authorizes requests from tunnels opened with AskHeader, which come from the user's
+// programs. Such programs may only read the resource metrics of nodes, and only if RBAC allows it.
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t, ok := r.Context().Value(tunnelKey{}).(*tunnel); ok && t.ask {

@@ -36,7 +36,7 @@ var (
 	podLabels       = []string{"namespace", "pod"}
 )
 
-// meters holds the meters of all nodes whose metrics have been read.
+// meters holds the accumulated resource usage of all nodes whose metrics have been read.
 type meters struct {
 	mu sync.Mutex
 	// byNode maps node names to meters. names maps node addresses to node names.

@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Programs describes how to find programs of this machine that run as pods.
+// Programs describes how to find local processes that 'sandbox run' runs as pods.
 type Programs struct {
 	// Annotation is the key of the annotation that marks the pods of such programs.
 	Annotation string
 	// Socket is the path of the Unix socket that leads to a program in its own network namespace.
-	// The socket exists only while such a program runs, and accepts HTTP CONNECT.
+	// The socket accepts HTTP CONNECT, and exists only while such a program runs.
 	Socket string
 }
 
-// programs finds the programs of this machine that run as pods, by the addresses of their Pods and
-// Services.
+// programs finds the local processes that 'sandbox run' runs as pods, by the addresses of their
+// Pods and Services.
 type programs struct {
 	Programs
 	client kubernetes.Interface
@@ -72,7 +72,8 @@ func (p *programs) address(ctx context.Context, host, port string) (string, erro
 	return "", fmt.Errorf("no program that 'sandbox run' runs is behind %s", net.JoinHostPort(host, port))
 }
 
-// targetOf returns the target port in a Pod for a Service port, or 0 if there is none.
+// targetOf returns the target port in a Pod for a Service port. It returns 0 if the Service does
+// not select the Pod, or has no such port.
 func targetOf(s *corev1.Service, pod *corev1.Pod, port int32) int32 {
 	if s.Namespace != pod.Namespace || len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 		return 0

@@ -81,8 +81,8 @@ func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufi
 	return connection, buffered, nil
 }
 
-// requestTunnel requests a tunnel to a kubelet from the kubelets' socket. The kubelet authorizes
-// each request in the tunnel.
+// requestTunnel asks the server behind the kubelets' socket for a tunnel to a kubelet. The kubelet
+// authorizes each request in the tunnel.
 func requestTunnel(connection net.Conn, buffered *bufio.Reader, address string) error {
 	if _, err := fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s: yes\r\n\r\n", address, address, AskHeader); err != nil {
 		return err

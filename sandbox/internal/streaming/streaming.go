@@ -5,8 +5,8 @@
 // port-forward for the API server, and resource metrics for authorized clients. There are no
 // containers, so annotations on the pod determine the responses.
 //
-// All simulated nodes share a socket, so that no node needs an address or a port. The API server's
-// egress configuration sends its requests to nodes to this socket, with HTTP CONNECT.
+// All simulated nodes share a socket, so that no node needs an address or a port. The egress
+// configuration of the API server makes it connect to nodes through this socket, with HTTP CONNECT.
 package streaming
 
 import (
@@ -97,7 +97,8 @@ func Serve(ctx context.Context, client kubernetes.Interface, path string, realNo
 	return nil
 }
 
-// selfSigned returns a certificate for the kubelets. API servers do not verify it by default.
+// selfSigned returns a certificate for the simulated kubelets. By default, API servers do not
+// verify the certificates of kubelets.
 func selfSigned() (tls.Certificate, error) {
 	ca, err := pki.NewAuthority("kubelets-ca")
 	if err != nil {
@@ -224,8 +225,8 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 // executor simulates exec commands as the annotations on a pod specify.
 type executor struct{ pod *corev1.Pod }
 
-// ExecInContainer ignores its input. It writes the output and returns the exit code from the pod's
-// annotations.
+// ExecInContainer ignores the command and its standard input. It writes the output and returns the
+// exit code from the pod's annotations.
 func (e executor) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if out != nil {
 		if _, err := io.WriteString(out, e.pod.Annotations[ExecOutputAnnotation]); err != nil {

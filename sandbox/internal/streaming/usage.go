@@ -27,11 +27,12 @@ const (
 const (
 	// shareOfRequest is the fraction of its resource requests that a container uses.
 	shareOfRequest = 0.5
-	// leastCPU and leastMemory are the usage of a container without resource requests, in cores and
-	// bytes.
+	// leastCPU and leastMemory are the minimum usage of a container, in cores and bytes. They apply
+	// to containers with small or missing resource requests.
 	leastCPU    = 0.001
 	leastMemory = 10 << 20
-	// ownCPU and ownMemory are a node's usage in addition to its pods, in cores and bytes.
+	// ownCPU and ownMemory are a node's usage in addition to the usage of its pods, in cores and
+	// bytes.
 	ownCPU    = 0.1
 	ownMemory = 500 << 20
 )
@@ -102,8 +103,8 @@ func requests(pod *corev1.Pod, container string) corev1.ResourceList {
 	return nil
 }
 
-// meter accumulates the CPU time of a node and of its containers from one read of the metrics to
-// the next.
+// meter accumulates the CPU time of a node and of its containers. Each read of the metrics adds the
+// CPU time since the previous read.
 type meter struct {
 	at         time.Time
 	node       float64

@@ -41,7 +41,7 @@ const (
 
 // Spec describes how to start a process.
 type Spec struct {
-	// Name identifies the process. It is also its argv[0], unless Program is set.
+	// Name identifies the process. It is also the process's argv[0], unless Program is set.
 	Name string
 	// Program is the argv[0] of the process. It defaults to Name.
 	Program string
@@ -65,14 +65,15 @@ type Spec struct {
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID is the process ID, or 0 if the process is not running.
+	// PID is the process ID, or 0 if the process has exited.
 	PID  int `json:"pid,omitempty"`
 	Port int `json:"port,omitempty"`
 	// Restarts counts how often [Supervisor.Restart] has restarted the process.
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// Exit describes how the process exited, with an exit code or a signal.
+	// Exit describes how the process exited, with an exit code or a signal. It is empty while the
+	// process has not exited.
 	Exit string `json:"exit,omitempty"`
 	Log  string `json:"log"`
 }
@@ -96,8 +97,8 @@ type Supervisor struct {
 	// OnExit is called when a process has crashed.
 	OnExit func(Exit)
 
-	// launching is held while a process is started, so that no process is started twice or after a
-	// call of Stop.
+	// launching is locked while a process is started, so that no process is started twice or after
+	// a call of Stop.
 	launching sync.Mutex
 	stopped   bool
 
@@ -278,8 +279,8 @@ func (s *Supervisor) Restart(name string) error {
 }
 
 // Stop terminates all processes and waits until they have exited. The processes named in `first`
-// are terminated first, concurrently. The others follow one by one, in the reverse order of their
-// starts. A process that does not exit in time is killed.
+// are terminated first, concurrently. The other processes follow one by one, in the reverse order
+// of their starts. A process that does not exit within its StopTimeout is killed.
 func (s *Supervisor) Stop(first ...string) {
 	s.launching.Lock()
 	s.stopped = true

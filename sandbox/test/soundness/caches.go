@@ -3,7 +3,8 @@
 
 package soundness
 
-// caches lists the pairs whose bugs are about delayed and missing watch events.
+// caches lists pairs of operators, one with a bug and one without. The bugs show when watch events
+// are delayed or missing.
 var caches = []Pair{
 	{
 		Name: "no-expectations", Mistake: "makes again what it has made, as long as its cache does not show it",

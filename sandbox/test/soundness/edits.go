@@ -4,8 +4,8 @@
 package soundness
 
 // edits lists pairs of operators, one with a bug and one without. The bugs show when users edit an
-// object's spec. By making such edits, fuzz must find the bug in the first operator, and nothing in
-// the second.
+// object's spec. When fuzz makes such edits, it must find the bug in the first operator, and
+// nothing in the second operator.
 var edits = []Pair{
 	{
 		Name: "empty-list", Mistake: "takes it that a list has an item",
@@ -79,7 +79,7 @@ var edits = []Pair{
 	},
 }
 
-// sample is the manifest of the Thing that fuzz edits.
+// sample is the manifest of the object that fuzz edits: a Thing, the operators' custom resource.
 const sample = `
 apiVersion: example.com/v1
 kind: Thing

@@ -5,8 +5,9 @@ package soundness
 
 import "strings"
 
-// kinds lists the pairs about objects and status fields that comparisons treat specially, and about
-// operators that never rest or whose result varies between runs.
+// kinds lists pairs of operators, one with a bug and one without. The pairs concern objects and
+// status fields that comparisons treat specially, operators that never rest, and operators whose
+// result varies between runs.
 var kinds = []Pair{
 	{
 		Name: "system-namespace", Mistake: "says that all is ready, and then makes it, in kube-system",
@@ -93,8 +94,8 @@ invariants:
 }
 
 const (
-	// parts is the CustomResourceDefinition of the kind Part, which acts as another operator's
-	// kind.
+	// parts is the CustomResourceDefinition of the kind Part, which belongs to a fictional second
+	// operator.
 	parts = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

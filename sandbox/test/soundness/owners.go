@@ -5,7 +5,8 @@ package soundness
 
 import "strings"
 
-// belongings lists the pairs whose bugs are about ownership and deletions.
+// belongings lists pairs of operators, one with a bug and one without. The bugs concern the
+// ownership and deletion of objects.
 var belongings = []Pair{
 	{
 		Name: "finalizer-memory", Mistake: "takes its finalizer only from what the process itself gave it to",

@@ -5,10 +5,10 @@ package soundness
 
 import "slices"
 
-// Pairs returns the pairs of all groups.
+// Pairs returns all pairs of operators, one with a bug and one without.
 func Pairs() []Pair { return slices.Concat(writes, caches, belongings, kinds, edits) }
 
-// Steps of the pairs' workloads, in YAML.
+// Steps of the workloads on which explore tests the operators, in YAML.
 const (
 	// made is a step that creates a Thing named "a".
 	made = `

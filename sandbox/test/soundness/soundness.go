@@ -33,7 +33,7 @@ type Pair struct {
 	Steps  string
 	Edits  []string
 	Faults []string
-	// Install is the YAML of an additional object to install.
+	// Install is the YAML of an additional object to install, or empty.
 	Install string
 	// Flags lists additional flags of explore or fuzz; Env lists environment variables of the
 	// operator.
@@ -67,7 +67,7 @@ func Program(path string) func(context.Context, []string, io.Writer, io.Writer) 
 	}
 }
 
-// Outcome is the result of running one operator of a pair.
+// Outcome is the result of running explore or fuzz on one operator of a pair.
 type Outcome struct {
 	// Found lists the headlines of all findings. As is the headline of the finding that matches the
 	// pair's bug, or empty if there is none.
@@ -89,8 +89,9 @@ type Result struct {
 	Wrong, Right Outcome
 }
 
-// OK reports whether the bug was found and the twin had no findings. Unless the pair is
-// Undisturbed, at least one fault must have taken effect on the twin.
+// OK reports whether the bug was found, and the operator without the bug (the twin) had no
+// findings. Unless the pair is Undisturbed, at least one fault or edit must have taken effect on
+// the twin.
 func (r *Result) OK() bool {
 	return r.Wrong.As != "" && r.Right.Err == nil && len(r.Right.Found) == 0 && (r.Right.Reached > 0 || r.Undisturbed)
 }
@@ -100,7 +101,7 @@ func (r *Result) Reports() string {
 	return fmt.Sprintf("--- with the mistake:\n%s\n--- without it:\n%s\n", r.Wrong.Report, r.Right.Report)
 }
 
-// Play runs both operators of a pair.
+// Play runs explore or fuzz on both operators of a pair.
 func (p *Player) Play(ctx context.Context, pair Pair) Result {
 	r := Result{Pair: pair}
 	r.Wrong = p.play(ctx, pair, "mistake")
@@ -111,8 +112,8 @@ func (p *Player) Play(ctx context.Context, pair Pair) Result {
 //go:embed things.yaml
 var definition string
 
-// play runs one operator of a pair: the operator with the bug if "which" is "mistake", or its twin
-// if "which" is "right".
+// play runs explore or fuzz on one operator of a pair: the operator with the bug if "which" is
+// "mistake", or its twin without the bug if "which" is "right".
 func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()
@@ -171,15 +172,16 @@ func (s *search) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// names reports whether a finding with the given title and complete description matches the pair's
-// bug.
+// names reports whether a finding with the given title and complete description is the expected
+// finding of the pair's bug.
 func (p *Pair) names(title, whole string) bool {
 	return strings.Contains(title, p.Oracle) && strings.Contains(whole, p.Says)
 }
 
 // arguments writes the input files of explore or fuzz to dir, and returns the command's arguments
 // up to the operator's program. Waits are short, because the suite measures verdicts and not run
-// times. Shrinking is disabled to save time.
+// times. To save time, explore does not search for steps that a finding does not need
+// (--shrink=false).
 func (p *Pair) arguments(dir string) ([]string, error) {
 	var failed error
 	write := func(name, text string) string {

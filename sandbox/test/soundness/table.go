@@ -15,7 +15,7 @@ const Head = "| pair | the mistake | found as | faults | alarms of the twin |\n|
 // widest is the maximum length of a table cell, in bytes.
 const widest = 160
 
-// Table writes a table with the results of all pairs, with wrong verdicts first.
+// Table writes a table with the results of all pairs. Pairs whose result is not OK come first.
 func Table(out io.Writer, results []Result) {
 	fmt.Fprint(out, Head)
 	for _, ok := range []bool{false, true} {
@@ -61,7 +61,8 @@ func (r *Result) found() string {
 	return "no"
 }
 
-// alarms returns the number and the headlines of the twin's findings.
+// alarms returns the number and the headlines of the findings about the twin (the operator without
+// the bug), or the reason why there is no verdict.
 func (r *Result) alarms() string {
 	switch {
 	case r.Right.Err != nil:
@@ -74,8 +75,7 @@ func (r *Result) alarms() string {
 	return "none"
 }
 
-// Sum writes the summary line below the table. It returns true if all bugs were found and no twin
-// had a finding.
+// Sum writes the summary line below the table. It returns true if the results of all pairs are OK.
 func Sum(out io.Writer, results []Result) bool {
 	found, alarms, unjudged, fine := 0, 0, 0, true
 	for i := range results {

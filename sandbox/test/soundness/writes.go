@@ -3,8 +3,8 @@
 
 package soundness
 
-// writes lists the pairs whose bugs show after a failed write, or if the process is killed after a
-// write.
+// writes lists pairs of operators, one with a bug and one without. The bugs show after a failed
+// write, or if the process is killed after a write.
 var writes = []Pair{
 	{
 		Name: "done-first", Mistake: "says that all is ready, and then makes it",

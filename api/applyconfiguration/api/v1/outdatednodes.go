@@ -11,7 +11,7 @@ package v1
 // OutdatedNodes selects nodes by version or age. A node is outdated if it meets one of the
 // conditions.
 type OutdatedNodesApplyConfiguration struct {
-	// kubeletVersionNot selects nodes with any other kubelet version, for example other than
+	// kubeletVersionNot selects nodes whose kubelet has another version than this one, for example
 	// v1.37.2.
 	KubeletVersionNot *string `json:"kubeletVersionNot,omitempty"`
 	// minAgeSeconds selects nodes whose Node object has at least this age, from 60 to 315360000

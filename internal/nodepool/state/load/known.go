@@ -10,10 +10,10 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// knownProfiles caches the profiles of pods, keyed by their shared containers. The manager's cache
-// keeps a single copy of the containers for all pods of a workload. The profiles are cached because
-// computing a pod's requests takes longer than all other work for a pod event. Weak pointers allow
-// the containers to be garbage-collected.
+// knownProfiles caches the profiles (requests and scheduling constraints) of pods, because
+// computing a pod's requests takes longer than all other work for a pod event. A key contains a
+// pointer to the pod's containers, of which the manager's cache keeps a single copy for all pods of
+// a workload. The pointer is weak, so that unused containers can be garbage-collected.
 type knownProfiles map[sharedPod]*Profile
 
 // sharedPod is the key of knownProfiles: the containers that pods share, and the other fields that
@@ -25,8 +25,8 @@ type sharedPod struct {
 }
 
 // The cache knownProfiles is limited to minKnown profiles plus another profile for every
-// podsPerKnown pods, since a workload usually has many pods. If it exceeds the limit, most of its
-// profiles belong to containers that no pod uses any more, and it is emptied.
+// podsPerKnown pods, since a workload usually has many pods. A larger cache is emptied, because
+// most of its profiles belong to containers that no pod uses any more.
 const (
 	minKnown     = 1024
 	podsPerKnown = 4

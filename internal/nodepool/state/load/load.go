@@ -3,9 +3,14 @@
 
 // Package load maintains running sums of the pods' resource requests on each node.
 //
+// A pod's profile consists of its resource requests, the constraints on the nodes that it may run
+// on, and what happens to the pod if its node is lost. Pods with equal profiles share one profile
+// in memory.
+//
 //	load.go     the load of each node, and sums over several nodes
-//	profile.go  the profile shared by similar pods
-//	known.go    the cache of profiles, keyed by shared containers
+//	profile.go  the profiles in use
+//	known.go    a cache that finds a pod's profile by the address of the pod's containers, which
+//	            the pods of a workload share in memory
 package load
 
 import (
@@ -20,9 +25,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Nodes holds the load of each node, that is its pods and the sum of their requests. Only resources
-// that some node offers are added up, so that tenants cannot cause cost by inventing resource
-// names. Requests for another resource are added as soon as a node offers it.
+// Nodes holds the load of each node, that is, its pods and the sum of their requests. Only
+// resources that some node offers are added up, so that users cannot increase the manager's memory
+// use with arbitrary resource names. Requests for another resource are added as soon as a node
+// offers it.
 type Nodes struct {
 	profiles profiles
 	known    knownProfiles
@@ -94,10 +100,10 @@ func (n *Nodes) tidy(l *Load) {
 	}
 }
 
-// SetPod adds or updates a pod. It returns the names of the nodes whose load has changed: the node
-// that the pod is on now, and the node that it was on before; either may be "". Pods whose
-// containers are shared in memory, as opposed to merely equal, may differ only in their metadata,
-// node, phase and conditions, as is the case for pods in the manager's cache.
+// SetPod adds or updates a pod. came and left are the names of the nodes whose load has changed,
+// that is, the pod's current node and its previous node. Either may be "". Pods whose containers
+// are shared in memory, as opposed to merely equal, may differ only in their metadata, node, phase
+// and conditions, as is the case for pods in the manager's cache.
 func (n *Nodes) SetPod(pod *corev1.Pod) (came, left string) {
 	if pod.Spec.NodeName == "" || pods.IsTerminal(pod) {
 		return "", n.DeletePod(pod.UID)

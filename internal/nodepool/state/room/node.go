@@ -9,8 +9,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Node holds the resource amounts of a node that determine how many new pods fit on the node. A
-// zero value with a name and an object has no free resources.
+// Node holds the resource amounts of a node that determine how many new pods fit on the node. Until
+// the first call of Recount, the node has no free resources.
 type Node struct {
 	Name string
 	// Object is the Kubernetes node, whose taints and conditions determine whether it accepts new
@@ -28,8 +28,8 @@ type Amounts struct {
 	left []resources.Amount
 }
 
-// Recount sets the node's amounts. It returns the previous amounts, which the caller passes to
-// [Pool.Update].
+// Recount computes the node's amounts from its allocatable resources and the requests of its pods.
+// It returns the previous amounts, which the caller passes to [Pool.Update].
 func (n *Node) Recount(allocatable []resources.Amount, requested resources.Sums) (before Amounts) {
 	before = n.Amounts
 	n.allocatable, n.left = allocatable, make([]resources.Amount, len(allocatable))

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package room maintains running sums of the resources that are free for new pods, for each node
-// and each pool. [capacity.Members.Room] defines the same amounts for a single computation.
+// and each pool. [capacity.Members.Room] computes the same amounts without running sums.
 //
 //	node.go     the free resources of a node
 //	pool.go     the sums of a pool, and its nodes that accept no new pods, by cause
@@ -25,8 +25,9 @@ import (
 type Pool struct {
 	taints       []corev1.Taint
 	usable, free resources.Sums
-	// lost holds the sums over the nodes that do not accept new pods, by cause. causes maps each of
-	// these nodes to its cause.
+	// lost holds the resources that new pods cannot use, summed over the nodes that accept no new
+	// pods. The sums are grouped by the cause, such as a taint. causes maps each of these nodes to
+	// the cause.
 	lost    map[tidekeeperv1.LostCause]*lost
 	causes  map[*Node]tidekeeperv1.LostCause
 	largest largest
@@ -102,8 +103,8 @@ func (p *Pool) setCause(n *Node, cause tidekeeperv1.LostCause) {
 	p.causes[n] = cause
 }
 
-// sum adds a node's amounts, multiplied by `sign`, to the pool's sums: to usable and free, and to
-// the losses with the given cause, unless the cause is empty.
+// sum adds a node's amounts, multiplied by `sign`, to the pool's sums of usable and free resources.
+// Unless `cause` is empty, it also adds them to the sums of lost resources with this cause.
 func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
 	to := &lost{} // discarded unless there is a cause, because nothing is lost without a cause
 	if cause != "" {

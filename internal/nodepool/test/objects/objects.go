@@ -82,7 +82,7 @@ func (m *NodeBuilder) Owned(pool string, s setting.Key, value string) *NodeBuild
 }
 
 // Closed adds an entry to the node's ownership annotation with the time at which the pool closed
-// the node for its NoExecute taint with the given key. It adds no taint.
+// the node to new pods for its NoExecute taint with the given key. It adds no taint.
 func (m *NodeBuilder) Closed(pool, key string, since time.Time) *NodeBuilder {
 	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
 	if err != nil {
@@ -328,7 +328,8 @@ func (m *PodBuilder) Init(cpu, memory string) *PodBuilder {
 	return m
 }
 
-// Sidecar adds an init container with the restart policy Always.
+// Sidecar adds an init container with the restart policy Always and the given CPU and memory
+// requests.
 func (m *PodBuilder) Sidecar(cpu, memory string) *PodBuilder {
 	m.Init(cpu, memory)
 	always := corev1.ContainerRestartPolicyAlways

@@ -16,15 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Baseline describes an operator's behavior in baseline runs, which are runs without a fault.
+// Baseline describes how an operator behaves in baseline runs, which are runs of a workload without
+// a fault.
 type Baseline struct {
 	Steps []BaseStep
 	// Locks is the set of keys, as RESOURCE NAMESPACE/NAME, of objects used for leader election.
 	// Roots is the set of keys of objects, such as custom resources, that users create and the
 	// operator watches.
 	Locks, Roots map[string]bool
-	// Elects is set if the operator elects a leader with Leases, so that several of its processes
-	// may run at the same time.
+	// Elects is set if the operator elects a leader with Leases. Only then may several processes of
+	// the operator run at the same time.
 	Elects bool
 	// Watched lists the resources that the operator watches. Listed lists the watched resources
 	// whose initial list may be stale: the operator lists them at resourceVersion 0, which an API
@@ -39,15 +40,16 @@ type Baseline struct {
 	// Uncounted is the set of object keys for which the number of created or deleted objects
 	// differs between the two baseline runs.
 	Uncounted map[string]bool
-	// Broken is the set of first lines of the problems found in baseline runs, such as violated
-	// invariants.
+	// Broken identifies the problems found in baseline runs, such as violated invariants. It is the
+	// set of the first lines of their descriptions.
 	Broken map[string]bool
-	// Quiet is the maximum of the steps' quiet times (see BaseStep.Quiet).
+	// Quiet is the maximum of BaseStep.Quiet over all steps: the longest time without changes after
+	// which a step ends.
 	Quiet time.Duration
 	// Managers is the set of field managers of all objects in the baseline runs.
 	Managers map[string]bool
-	// Habits is the set of changes and rejected writes that recur in an otherwise quiet cluster,
-	// and therefore do not count as activity.
+	// Habits is the set of changes and rejected writes that recur in an otherwise quiet cluster.
+	// The cluster counts as quiet despite them.
 	Habits map[observe.Habit]bool
 
 	Names observe.Names
@@ -66,8 +68,8 @@ type BaseStep struct {
 	State observe.State
 	Mask  *state.Mask
 	Took  time.Duration
-	// Reads counts the reads in the quiet time at the end of the step. Idle counts the writes in
-	// that time, none of which had an effect.
+	// Reads counts the operator's reads after the last change in the step. Idle counts the
+	// operator's writes after that change, none of which had an effect.
 	Reads, Idle int
 	// Quiet is the time without changes after which the step ends.
 	Quiet time.Duration
@@ -75,16 +77,16 @@ type BaseStep struct {
 	Writes []observe.Request
 	// ReadCalls lists the kinds of the operator's reads in the step, except for watches.
 	ReadCalls []observe.Call
-	// Last is the last kind of write in the step that occurs in both baseline runs. Lasts is the
-	// number of writes of this kind after which the step may end, or 0 if both runs have no kind of
-	// write in common.
+	// Last is the last kind of write (verb and object) that the operator sends in this step in both
+	// baseline runs. Lasts is the number of writes of this kind after which the step may end. Lasts
+	// is 0 if the two runs have no kind of write in common.
 	Last  observe.Call
 	Lasts int
 	// Edited is the set of fields, as "KEY PATH", that change in the step in objects that users
 	// created (see Baseline.Roots).
 	Edited map[string]bool
-	// Dying is set if the deletion of an object that users created begins in the step and waits for
-	// finalizers.
+	// Dying is set if an object that users created is being deleted in this step, and finalizers
+	// delay its removal.
 	Dying bool
 	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
@@ -93,11 +95,11 @@ type BaseStep struct {
 	Events map[string]int
 }
 
-// Learn returns the baseline learned from two runs without a fault. For a shortened workload, both
-// may be the same run; `longer` is then the baseline of the complete workload, which supplies the
-// fields that differ between runs. Otherwise `longer` is nil. `broken` lists the first lines of the
-// problems in the runs, `quiet` is the maximum quiet time of a step, and `unjudged` lists the
-// fields that the workload excludes from the verdict.
+// Learn returns the baseline learned from the runs `a` and `b`, which have no fault. For a
+// shortened workload, `a` and `b` may be the same run. In this case, `longer` is the baseline of
+// the complete workload, which supplies the fields that differ between runs; otherwise it is nil.
+// `broken` lists the first line of each problem in the runs, and `quiet` limits the quiet time of a
+// step. `unjudged` lists the fields that the workload excludes from comparisons.
 func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged []workload.Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, Deletions: map[string]int{},
@@ -169,8 +171,8 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	return base, nil
 }
 
-// LockKeys returns the keys of objects used for leader election. It returns nil in a baseline run,
-// in which `b` is nil.
+// LockKeys returns the set of keys of objects used for leader election. It returns nil if `b` is
+// nil, as in a baseline run, in which these objects are not known yet.
 func (b *Baseline) LockKeys() map[string]bool {
 	if b == nil {
 		return nil
@@ -178,8 +180,9 @@ func (b *Baseline) LockKeys() map[string]bool {
 	return b.Locks
 }
 
-// learnHabits adds the habits of the given runs, which are changes that recur in a quiet cluster,
-// to the baseline. It adds the changed fields to the mask, so that they are not compared.
+// learnHabits adds the habits of the given runs to the baseline. Habits are changes that recur in
+// an otherwise quiet cluster. The changed fields are added to the mask, so that they are not
+// compared.
 func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	for _, o := range runs {
 		for i := range o.Habits {
@@ -193,7 +196,8 @@ func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 // between runs without a fault.
 const differsUndisturbed = "differs between undisturbed runs"
 
-// step returns the baseline of step i, with a mask of the fields that differ between the two runs.
+// step returns the baseline of step i of the runs `one` and `two`, with a mask of the fields that
+// differ between these runs.
 func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
@@ -201,8 +205,8 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	}
 	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
-		// Also mask the fields that differ in the previous step: if they are equal in this step,
-		// this may be by chance.
+		// Also mask the fields that differ between the two runs in the previous step. If such a
+		// field is equal in this step, this may be by chance.
 		s.Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
 	}
 	s.Writes = one.WritesIn(i, b.Locks)
@@ -216,8 +220,9 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	return s
 }
 
-// lastOfBoth returns the last kind of write in `one` that also occurs in `two`, and the smaller of
-// the two numbers of such writes. `stable` is the set of object keys that are the same in each run.
+// lastOfBoth returns the last kind of write (verb and object) in `one` that also occurs in `two`.
+// It also returns how often this kind occurs in each list, or the smaller number if the lists
+// differ. `stable` is the set of object keys that are the same in each run.
 func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Call, int) {
 	counts := [2]map[observe.Call]int{{}, {}}
 	for i, writes := range [][]observe.Request{one, two} {
@@ -268,8 +273,8 @@ func (b *Baseline) findEdits(o *observe.Record) {
 	}
 }
 
-// findListed collects the resources whose initial list an API server may serve from an outdated
-// cache. A streaming list is always current.
+// findListed adds to b.Listed the resources whose initial list an API server may serve from an
+// outdated cache. It skips resources with a streaming list, which is always current.
 func (b *Baseline) findListed(o *observe.Record) {
 	streamed := map[string]bool{}
 	for i := range o.Requests {
@@ -285,8 +290,11 @@ func (b *Baseline) findListed(o *observe.Record) {
 	slices.Sort(b.Listed)
 }
 
-// findDeletions records the step in which each object's deletion begins. It considers only
-// resources, other than pods, that the operator lists from an API server's cache.
+// findDeletions records the step in which each object's deletion begins. A fault can later restart
+// the operator with outdated lists that still contain the deleted object. Only lists that an API
+// server serves from its watch cache can be outdated, so other resources are skipped. Pods are
+// skipped, too: they are routinely deleted and replaced, for example in the rollout of a
+// StatefulSet, and each recorded deletion adds faults to the plan.
 func (b *Baseline) findDeletions(o *observe.Record) {
 	for i := range o.Versions {
 		v := &o.Versions[i]

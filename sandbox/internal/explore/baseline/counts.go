@@ -19,15 +19,16 @@ import (
 // in varying numbers.
 var derived = []string{"persistentvolumes", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"}
 
-// Counts holds the numbers of created and deleted objects by object key. Objects with generated
-// names may share a key.
+// Counts holds the numbers of objects that were created and deleted in a run, by object key.
+// Objects with generated names may share a key.
 type Counts struct{ Created, Deleted map[string]int }
 
-// CountOf counts the created and deleted objects. It counts pods only if `pods` is set, for
-// operators that create pods themselves: the number of pods that other controllers create depends
-// on timing. If `late` is set, for events that reach the operator late, it ignores objects created
-// after the deletion of their owner, which the garbage collector removes. `locks` is the set of
-// keys of objects used for leader election, which are ignored.
+// CountOf counts the objects that were created and deleted in a run. It counts pods only if `pods`
+// is set, for operators that create pods themselves. The number of pods that other controllers
+// create depends on timing. If `late` is set, events may reach the operator late, so that it
+// creates objects after the deletion of their owner. CountOf then ignores such objects, which the
+// garbage collector removes. It also ignores the objects used for leader election, whose keys are
+// in `locks`.
 func CountOf(names observe.Names, versions []observe.Version, locks map[string]bool, pods, late bool) Counts {
 	c := Counts{Created: map[string]int{}, Deleted: map[string]int{}}
 	gone, garbage := map[types.UID]bool{}, map[types.UID]bool{}

@@ -65,9 +65,9 @@ func (b *Baseline) OtherObjects(one, two *observe.Record) []string {
 }
 
 // LearnMore adds a third run to the baseline, and returns a line for each problem, by step number.
-// `wants` lists the fields that differ between the first two runs. If such a field has one of its
-// two earlier values again, its value depends on chance, which is a problem. A field with a third
-// value, such as a password, differs on purpose.
+// `wants` lists the fields that differ between the first two runs. If the third run repeats one of
+// the two values of such a field, the value depends on chance, which is a problem. A field with a
+// third value, such as a password, differs on purpose.
 func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]string, error) {
 	if len(third.Steps) != len(b.Steps) {
 		return nil, fmt.Errorf("the third undisturbed run has %d steps, not %d", len(third.Steps), len(b.Steps))
@@ -92,14 +92,14 @@ func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]str
 	return ends, nil
 }
 
-// fieldsOf returns the fields that a mask hides from comparison, without the entire objects that it
-// hides.
+// fieldsOf returns the individual fields that a mask excludes from comparisons. It leaves out
+// objects that the mask excludes entirely.
 func fieldsOf(m *state.Mask) []state.Masked {
 	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
 }
 
-// Masked returns the masked fields of all steps. Masked fields differ between baseline runs and are
-// not compared.
+// Masked returns the fields of all steps that are not compared, because they differ between
+// baseline runs.
 func (b *Baseline) Masked() []state.Masked {
 	all := state.NewMask()
 	for i := range b.Steps {
@@ -111,7 +111,8 @@ func (b *Baseline) Masked() []state.Masked {
 // mostMasked is the maximum number of fields that SayMasked prints.
 const mostMasked = 10
 
-// SayMasked prints the masked fields, to inform users that these fields are not compared.
+// SayMasked prints the masked fields, to inform users that these fields are not compared. It prints
+// at most mostMasked fields, and the number of the remaining fields.
 func SayMasked(w io.Writer, all []state.Masked) {
 	for i, masked := range all {
 		if i == mostMasked {
@@ -133,9 +134,9 @@ func (b *Baseline) Describe() string {
 		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
 }
 
-// OtherCounts returns a line for each object key whose objects are created or deleted more often
-// than in the baseline runs. If mayBeFewer is not set, it also does so for objects that are created
-// or deleted less often.
+// OtherCounts returns a line for each key whose objects are created or deleted more often than in
+// the baseline runs. Unless mayBeFewer is set, it also returns a line for each key whose objects
+// are created or deleted less often.
 func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {

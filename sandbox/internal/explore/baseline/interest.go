@@ -5,9 +5,9 @@ package baseline
 
 import "strings"
 
-// Missed scores a fault that hides a resource from the operator from `step` to the later step
-// `until`, so that the operator misses an intermediate state. The score is highest if both steps
-// change the same field.
+// Missed scores a fault that hides the changes of a resource from the operator, from the step
+// `step` until the later step `until`. Because of such a fault, the operator misses an intermediate
+// state. The score is highest if both steps change the same field.
 func (b *Baseline) Missed(step, until int, resource string) int {
 	missed := 0
 	for edit := range b.Steps[step].Edited {
@@ -23,9 +23,9 @@ func (b *Baseline) Missed(step, until int, resource string) int {
 	return missed
 }
 
-// Interest scores a resource's events as targets of faults. The score is highest for objects that
-// users write and the operator watches, high for objects that the operator creates or deletes, and
-// low for others.
+// Interest returns a score of a resource's events as targets of faults in a step. The score is
+// highest for resources of objects that users create, high for resources that the operator creates
+// or deletes, and low for other resources.
 func (b *Baseline) Interest(step int, resource string) int {
 	for key := range b.Roots {
 		if main, _, _ := strings.Cut(key, " "); main == resource {
@@ -38,16 +38,17 @@ func (b *Baseline) Interest(step int, resource string) int {
 			interest = 8
 		}
 	}
-	// Most operators wait for the status of pods and of workload resources such as Deployments.
+	// Faults in these events are more likely to reveal problems, because most operators wait for
+	// the status of pods and of workload resources such as Deployments.
 	if resource == "pods" || strings.HasSuffix(resource, ".apps") {
 		interest += 3
 	}
 	return interest
 }
 
-// Expected scores a fault that holds back a resource's events until the operator no longer waits
-// for them. The score is highest if the operator creates objects of the resource, because it may
-// create them twice.
+// Expected scores a fault that holds back a resource's events until the operator stops waiting for
+// these events. The score is highest if the operator creates objects of the resource, because it
+// may create the same objects twice.
 func (b *Baseline) Expected(step int, resource string) int {
 	expected := 0
 	for i := range b.Steps[step].Writes {

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Scope returns the objects and fields by which runs with faults are judged, counted in the
+// Scope describes the objects and fields that runs with faults are judged by, as counted in the
 // baseline run `o`. `broken` lists problems that also occur without a fault.
 func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
 	mask := state.NewMask()

@@ -16,21 +16,23 @@ import (
 // Fault is a kind of fault, together with the point of a run at which it is injected.
 type Fault struct {
 	Kind Kind `json:"kind"`
-	// Step is the step number, counted from 1. 0 means the start of the operator.
+	// Step is the number of the workload step in which the fault is injected, counted from 1. 0
+	// means the start of the operator.
 	Step int `json:"step"`
 	// Call and Nth select the request that the fault hits: the Nth request of the kind Call in the
 	// step, counted from 1. Call is nil if the fault hits no request.
 	Call *observe.Call `json:"call,omitempty"`
 	Nth  int           `json:"nth,omitempty"`
-	// Resource is the resource whose watch events the fault hits, or whose lists are stale. If the
-	// fault hits a single event, Nth is the number of the event, counted from 1; 0 also means the
-	// first event.
+	// Resource is the resource whose watch events the fault hits, or whose lists are outdated. If
+	// the fault hits a single event, Nth is the number of this event in the step, counted from 1; 0
+	// also means the first event.
 	Resource string `json:"resource,omitempty"`
-	// Until is the step at whose end a lasting fault ends. It is never less than Step.
+	// Until is the number of the step at whose end the fault ends. It equals Step unless the fault
+	// lasts for several steps. It is 0 in faults of fuzz, whose runs have a single step.
 	Until int `json:"until,omitempty"`
-	// AsOf is the point in time to which stale lists go back. "step 2" is the beginning of that
-	// step; "deleting KEY" is the time at which the object with that key was being deleted. AsOf is
-	// empty if no lists are stale.
+	// AsOf is the point in time whose state the operator receives in outdated lists. "step 2" is
+	// the beginning of step 2; "deleting KEY" is the time at which the deletion of the object KEY
+	// began. AsOf is empty for faults without outdated lists.
 	AsOf string `json:"asOf,omitempty"`
 }
 
@@ -137,11 +139,12 @@ func (f Fault) CheckWrite() error {
 	return nil
 }
 
-// OnWrite briefly describes a fault that hits a write: the kind of fault, and the number and kind
-// of the write.
+// OnWrite describes, in a few words, a fault that hits a write: the kind of fault, and the number
+// and kind of the write.
 func (f Fault) OnWrite() string {
 	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
 }
 
-// Disturbed is the step number of all faults in fuzz, because a run of fuzz has a single step.
+// Disturbed is the value of Fault.Step in all faults of fuzz, because a run of fuzz has a single
+// step.
 const Disturbed = 1

@@ -12,7 +12,8 @@ type Planned struct {
 	Score int
 }
 
-// Subject returns the target of the fault: a request, a point in time, or a resource.
+// Subject describes the target of the fault: the request that it hits, the time to which its lists
+// go back, or the resource whose events it hits.
 func (f *Fault) Subject() string {
 	switch {
 	case f.Call != nil:
@@ -26,7 +27,8 @@ func (f *Fault) Subject() string {
 // History records the injected faults, and the faults that revealed problems, to select the next
 // fault.
 type History struct {
-	// played counts the injected faults by trait (see Fault.traits).
+	// played maps each trait of faults (see Fault.traits), such as a family, to the number of
+	// injected faults with this trait.
 	played map[string]int
 	// found is the set of places (see Fault.places) at which a fault has revealed a problem.
 	found map[string]bool
@@ -36,7 +38,7 @@ type History struct {
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
 // traits maps each trait of the fault, such as its family, to a penalty. Each earlier fault with
-// the same trait lowers this fault's score by the penalty.
+// the same trait lowers this fault's score by the penalty. At most 12 earlier faults count.
 func (f *Fault) traits() map[string]int {
 	family := f.Entry().Family
 	return map[string]int{
@@ -66,8 +68,8 @@ func (h *History) NoteFound(f *Fault) {
 	}
 }
 
-// value returns a planned fault's score, reduced for each similar fault in the history: a variety
-// of faults reveals more problems than many similar faults.
+// value returns a planned fault's score, minus a penalty for each similar fault in the history. The
+// penalty favors a variety of faults, which reveals more problems than many similar faults.
 func (h *History) value(p *Planned) int {
 	value := p.Score
 	for trait, less := range p.traits() {
@@ -81,8 +83,8 @@ func (h *History) value(p *Planned) int {
 	return value
 }
 
-// Next returns the index of the fault with the highest score, reduced for each similar fault in the
-// history. The first fault wins a tie. It returns -1 for an empty list.
+// Next returns the index of the fault in `left` with the highest score after the penalties for
+// similar faults in the history. The first fault wins a tie. Next returns -1 if `left` is empty.
 func (h *History) Next(left []Planned) int {
 	best, most := -1, 0
 	for i := range left {

@@ -41,8 +41,8 @@ func PlanAll(b *baseline.Baseline) []Planned {
 	return all
 }
 
-// MostPromisingFirst sorts planned faults by descending score. Faults with equal scores are sorted
-// by a hash: the order is fixed, but looks random.
+// MostPromisingFirst sorts planned faults by descending score. It sorts faults with equal scores by
+// a hash of their names, so that similar faults do not follow each other.
 func MostPromisingFirst(all []Planned) {
 	slices.SortStableFunc(all, func(x, y Planned) int {
 		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(hash(x.Name()), hash(y.Name())))
@@ -80,7 +80,8 @@ func PlanReactions(requests []observe.Request, versions []observe.Version, locks
 	return all
 }
 
-// planWrites plans the faults that hit a step's writes, and passes each score and fault to `add`.
+// planWrites plans the faults that hit the operator's writes in a step. It calls `add` for each
+// fault with the fault's score.
 func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	earlier := map[observe.Call]bool{}
 	for i := range step {
@@ -91,11 +92,11 @@ func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	PlanCalls(b.Steps[step].Writes, step, b.Names.Stable, earlier, b.Elects, add)
 }
 
-// PlanCalls plans the faults for a list of writes, and passes each score and fault to `add`.
-// `stable` is the set of object keys that are the same in each run. Kinds of writes in `earlier`,
-// which occurred in an earlier step, score lower. A crash between two writes scores high, because
-// few operators are tested with it. Faults that need a second process are planned only if `elects`
-// is set, for operators that elect a leader.
+// PlanCalls plans the faults for a list of writes, and calls `add` with the score of each fault.
+// `stable` is the set of object keys that are the same in each run. `earlier` is the set of kinds
+// of writes in earlier steps; these kinds score lower. A crash between two writes scores high,
+// because few operators are tested with it. Faults that need a second process of the operator are
+// planned only if `elects` is set, for operators that elect a leader.
 func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earlier map[observe.Call]bool, elects bool, add func(int, Fault)) {
 	seen := map[observe.Call]int{}
 	deleted := false
@@ -145,8 +146,8 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 	}
 }
 
-// planReads plans the faults that hit a step's reads, except for watches, and passes each score and
-// fault to `add`.
+// planReads plans the faults that hit the operator's reads in a step, except for watches. It calls
+// `add` for each fault with the fault's score.
 func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 	for _, call := range s.ReadCalls {
 		for _, e := range Hitting(Write) {
@@ -158,8 +159,8 @@ func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 	}
 }
 
-// planEvents plans the faults that hit a step's watch events, and passes each score and fault to
-// `add`. `last` is the number of the last step.
+// planEvents plans the faults that hit the operator's watch events in a step. It calls `add` for
+// each fault with the fault's score. `last` is the number of the last step.
 func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	for resource, n := range b.Steps[step].Events {
 		if n == 0 {
@@ -173,9 +174,9 @@ func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	}
 }
 
-// planSpans plans a fault that hits all events of a resource: once until the end of the step, and
-// once until the end of each later step. `made` is the resource's score, as returned by
-// Baseline.Interest.
+// planSpans plans several faults that hit all events of a resource from `step` on. The first fault
+// ends at the end of `step`, and each of the others at the end of a later step. `made` is the
+// resource's score (see Baseline.Interest).
 func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, made int, add func(int, Fault)) {
 	value := e.Score
 	if e.ByInterest {
@@ -202,9 +203,9 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 }
 
 // planSingleEvents plans the faults that hit single events of a resource, which has `n` events in
-// the step. `made` is the resource's score, as returned by Baseline.Interest. It selects every
-// event if the resource scores high because the operator or users write it, and every third event
-// otherwise.
+// the step. `made` is the resource's score (see Baseline.Interest). If the score is high, because
+// the operator or users write the resource, faults are planned for every event. Otherwise, they are
+// planned for every third event.
 func planSingleEvents(step int, resource string, n, made int, add func(int, Fault)) {
 	stride := 1
 	if made < 8 {
@@ -241,8 +242,8 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				value += 15
 			}
 			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
-			// An API server has a separate cache for each resource, so the lists of a single
-			// resource may be outdated.
+			// Also plan an outdated list of this resource alone, because an API server has a
+			// separate cache for each resource.
 			resource, _, _ := strings.Cut(key, " ")
 			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}

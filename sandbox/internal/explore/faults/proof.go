@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Names of the proxy rules that inject a fault. Requests and events that a rule hits carry the
-// rule's name in the proxy's log.
+// Names of the proxy rules that inject a fault. The proxy logs the name of a rule with each request
+// and event that the rule has hit.
 const (
 	FaultRule  = "explore"
 	FreezeRule = "explore-freeze"
@@ -37,7 +37,8 @@ type Trace struct {
 	Versions  []observe.Version
 	// Watched lists the resources that the operator watches.
 	Watched []string
-	// Hold is the time for which faults with the effect Holds hold back events (see --hold).
+	// Hold is the value of --hold, the time for which some faults hold back watch events (see
+	// Effects.Holds).
 	Hold time.Duration
 }
 
@@ -47,7 +48,9 @@ func (f *Fault) TookEffect(t *Trace) bool {
 	return proof != nil && proof(f, t)
 }
 
-// Proof reports whether a trace of a run shows a certain part of a fault's effect.
+// Proof reports whether the trace of a run shows that a fault took effect. For a fault that must
+// have several effects, such as a lost response and then a restart of the operator, there is a
+// Proof for each effect, and the function all combines these Proofs.
 type Proof func(*Fault, *Trace) bool
 
 // all returns a Proof that is true if all of the given Proofs are true.
@@ -57,8 +60,8 @@ func all(parts ...Proof) Proof {
 	}
 }
 
-// hit returns the first request or event that was hit by the named rule and for which `is` returns
-// true, or nil if there is none.
+// hit returns the first request or event in the trace that the named rule has hit and for which
+// `is` returns true. It returns nil if there is none.
 func (t *Trace) hit(rule string, is func(*observe.Request) bool) *observe.Request {
 	i := slices.IndexFunc(t.Requests, func(r observe.Request) bool {
 		since := r.Time
@@ -88,9 +91,9 @@ func (t *Trace) began() time.Time {
 	return t.Began
 }
 
-// answered returns a Proof that a request hit by the fault ended with the given status; 0 means
-// that the operator got no response. If `sent` is set, the API server must have answered the
-// request, and otherwise it must not have answered it.
+// answered returns a Proof that a request hit by the fault ended with the given HTTP status for the
+// operator; 0 means that the operator got no response. `sent` states whether the API server must
+// have answered this request.
 func answered(status int, sent bool) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.hit(FaultRule, func(r *observe.Request) bool {
@@ -99,8 +102,8 @@ func answered(status int, sent bool) Proof {
 	}
 }
 
-// The Proof unsent shows that a request was not sent to the API server. The Proof unanswered shows
-// that a request was answered by the API server, but that the operator got no response.
+// The Proof unsent shows that the proxy did not send a request to the API server. The Proof
+// unanswered shows that the API server answered a request, but the operator got no response.
 var (
 	unsent     = answered(0, false)
 	unanswered = answered(0, true)
@@ -134,8 +137,8 @@ func ended(_ *Fault, t *Trace) bool {
 	return t.hit(FaultRule, func(r *observe.Request) bool { return r.Event == "" }) != nil
 }
 
-// restarted returns a Proof that the operator was killed and started again the given number of
-// times after the request or event that the fault has hit.
+// restarted returns a Proof that the operator was killed and started again at least the given
+// number of times, after the request or event that the fault has hit.
 func restarted(times int) Proof {
 	return func(_ *Fault, t *Trace) bool { return t.restarts(observe.OperatorProcess, t.began()) >= times }
 }
@@ -165,16 +168,16 @@ func killedAgain(_ *Fault, t *Trace) bool {
 	return t.hit(AgainRule, func(r *observe.Request) bool { return r.Status == 0 && r.Upstream == 0 }) != nil
 }
 
-// cutOff proves that connections were closed after the request that the fault has hit: connections
-// of watches, or of later requests.
+// cutOff proves that the proxy closed connections of the operator after the request that the fault
+// has hit. They may be connections of watches or of later requests.
 func cutOff(_ *Fault, t *Trace) bool {
 	return slices.ContainsFunc(t.Requests, func(r observe.Request) bool {
 		return r.Rule == AgainRule && r.Fault == fault.Close || r.Rule == "" && r.Fault == fault.CutWatch
 	})
 }
 
-// overtaken proves that another client has written before the fault's request reached the API
-// server, and that the operator was not informed of that write at first.
+// overtaken proves that another client changed an object before the fault's delayed request reached
+// the API server, and that the operator received the event of this change late.
 func overtaken(_ *Fault, t *Trace) bool {
 	written := slices.DeleteFunc(slices.Clone(t.Versions), func(v observe.Version) bool {
 		return v.Time.Before(t.began()) || !v.Touches()
@@ -220,9 +223,9 @@ func killedMeanwhile(component string) Proof {
 	}
 }
 
-// listedAgain reports whether the operator listed the fault's resource again after an event was
-// dropped. A watch that was rejected with 410 Gone also counts, because the operator must then list
-// the resource before it can watch it again.
+// listedAgain reports whether the operator listed the fault's resource again after the proxy had
+// dropped an event. A watch that was rejected with 410 Gone also counts, because the operator must
+// then list the resource before it can watch the resource again.
 func listedAgain(f *Fault, t *Trace) bool {
 	return t.hit(ExpireRule, func(r *observe.Request) bool { return r.Status == http.StatusGone }) != nil ||
 		slices.ContainsFunc(t.Requests, func(r observe.Request) bool {
@@ -230,7 +233,7 @@ func listedAgain(f *Fault, t *Trace) bool {
 		})
 }
 
-// waited proves that events were held back for the duration of --hold.
+// waited proves that events were held back for at least the duration of the --hold flag.
 func waited(_ *Fault, t *Trace) bool { return t.Now.Sub(t.began()) >= t.Hold }
 
 // staleList proves that the operator received a list that differs from the current list.

@@ -24,21 +24,23 @@ type Entry struct {
 	// that the fault is realistic.
 	Possible string
 	Hits     Traffic
-	// Rule is the fault that the proxy injects. It is empty for faults that hit an operator's
-	// start.
+	// Rule is the fault that the proxy injects into requests or watch events. It is the zero value
+	// for faults that restart the operator at the end of a step.
 	Rule fault.Fault
-	// Act, unless nil, is called after the proxy's rule has fired. ActInRun, unless nil, is called
-	// instead of Act if the action needs a workload's baseline, which fuzz does not have.
+	// Act, unless nil, is called after the proxy has injected Rule for the first time. ActInRun,
+	// unless nil, is called instead of Act. It is for actions that need the baseline of a workload,
+	// which fuzz does not have.
 	Act      func(Actor, context.Context) error
 	ActInRun func(RunActor, context.Context) error
 	// Proof reports whether the trace of a run shows that the fault took effect.
 	Proof Proof
-	// Score is the fault's base score, to which the planner adds a value for the request, event or
-	// start. ReadScore is the base score for a read; 0 means that the fault does not hit reads.
-	// SpanScore is the base score if the fault lasts beyond its step; 0 means that it never does.
+	// Score is the base score of faults that hit writes, events or operator starts. The planner
+	// adds a value that depends on the target. ReadScore is the base score for a read, or 0 if the
+	// fault does not hit reads. SpanScore is the base score if the fault lasts for several steps,
+	// or 0 if it never does.
 	Score, ReadScore, SpanScore int
-	// ByInterest adds the resource's interest (see Baseline.Interest) to the score of a fault that
-	// hits events.
+	// ByInterest is set if the planner adds the resource's score (see Baseline.Interest) to the
+	// score of a fault that hits events.
 	ByInterest bool
 	// Family is the name of a group of faults that reveal the same kind of mistake in operators.
 	Family string
@@ -50,31 +52,32 @@ type Entry struct {
 	InFuzz bool
 }
 
-// Traffic is the part of an operator's traffic that a fault hits.
+// Traffic is the kind of requests or events that a fault hits.
 type Traffic string
 
 // Values of Traffic, the kinds of traffic that faults hit.
 const (
-	// Write is a request that changes an object. Some faults for writes also hit reads.
+	// Write stands for requests that change objects. Some faults with this value also hit reads
+	// (see Entry.ReadScore).
 	Write Traffic = "write"
-	// Event is a single watch event of a resource. Events stands for all events of a resource from
-	// the beginning of a step.
+	// Event stands for a single watch event of a resource. Events stands for all watch events of a
+	// resource from the beginning of a step.
 	Event  Traffic = "event"
 	Events Traffic = "events"
-	// Start is an operator restart at the end of a step.
+	// Start stands for a restart of the operator at the end of a step.
 	Start Traffic = "start"
 )
 
-// Restriction narrows the set of writes that a fault hits.
+// Restriction limits a fault to some of the operator's writes, or to some operators.
 type Restriction string
 
 // Values of Restriction. The empty value is no restriction.
 const (
-	// Changes restricts the fault to updates and patches: another client can change the object
-	// before such a write arrives.
+	// Changes restricts the fault to updates and patches, because another client can change the
+	// same object before such a write arrives.
 	Changes Restriction = "updates and patches"
-	// First restricts the fault to the first write of a step, because the fault affects the rest of
-	// the step.
+	// First restricts the fault to the first write of a step, because the fault also affects the
+	// later writes of the step.
 	First Restriction = "the first write of each step"
 	// Elected restricts the fault to operators that elect a leader, because other operators cannot
 	// have a second process.
@@ -83,8 +86,8 @@ const (
 
 // Effects lists consequences of a fault for which the judge does not blame the operator.
 type Effects struct {
-	// HidesStates is set if the operator may miss intermediate states of objects, so that it
-	// rightly makes fewer changes than in the baseline.
+	// HidesStates is set if the operator may miss intermediate states of objects. It then rightly
+	// creates or deletes fewer objects than in the baseline.
 	HidesStates bool
 	// BreaksConnections is set if connections of the operator fail, so that it may rightly exit.
 	BreaksConnections bool
@@ -92,12 +95,13 @@ type Effects struct {
 	OtherClientWrites bool
 	// KillsControlPlane is set if a control plane component is killed.
 	KillsControlPlane bool
-	// Lasts is set if the operator sees outdated objects until the end of a step.
+	// Lasts is set if the fault hides changes of objects from the operator until the end of a step.
 	Lasts bool
-	// ListsAfter is set if the operator is forced to list the fault's resource again at the end of
-	// the fault.
+	// ListsAfter is set if the end of the fault forces the operator to list the fault's resource
+	// again.
 	ListsAfter bool
-	// Holds is set if events are held back for minutes (see --hold).
+	// Holds is set if the fault holds back watch events for the duration of the --hold flag,
+	// usually minutes.
 	Holds bool
 	// StaleLists is set if the operator starts with outdated lists.
 	StaleLists bool
@@ -105,7 +109,7 @@ type Effects struct {
 	TwoProcesses bool
 }
 
-// Actor performs the actions that complete a fault after the proxy's rule has fired.
+// Actor performs the actions of faults after the proxy's rule has hit a request or event.
 type Actor interface {
 	// Crash kills the operator and restarts it.
 	Crash(ctx context.Context) error
@@ -115,14 +119,15 @@ type Actor interface {
 	KillComponent(ctx context.Context, name string) error
 }
 
-// RunActor performs the actions that need a workload's baseline: step durations, the objects that
-// users created, and the resources that the operator lists.
+// RunActor performs all actions of Actor, and the actions that need the baseline of a workload. The
+// baseline contains, for example, the durations of steps and the objects that users created.
 type RunActor interface {
 	Actor
-	// CrashTwice acts like Crash, and also kills the new process before its first write.
+	// CrashTwice kills and restarts the operator, and does so again at the first write of the new
+	// process.
 	CrashTwice(ctx context.Context) error
-	// Overtake writes as another client before the operator's delayed write arrives, and
-	// temporarily hides the other client's changes from the operator.
+	// Overtake changes objects as another client before the operator's delayed write arrives, and
+	// hides these changes from the operator for a while.
 	Overtake(ctx context.Context) error
 	// Pause suspends the operator process that is the leader until another process has taken over.
 	Pause(ctx context.Context) error
@@ -132,8 +137,8 @@ type RunActor interface {
 	StartStale(ctx context.Context) error
 }
 
-// Late is the delay of the fault named Late. It exceeds the usual lease duration in leader
-// election, 15 s.
+// Late is the delay of a request in the fault that table.go names "Late". It exceeds the usual
+// lease duration in leader election, 15 s.
 const Late = 20 * time.Second
 
 // held is a fault that delays a write until the fault's rule is removed from the proxy, but no
@@ -304,7 +309,7 @@ var Table = []Entry{
 	},
 }
 
-// withoutControlPlane lists the effects of a short control plane outage.
+// withoutControlPlane holds the effects of a short outage of a control plane component.
 var withoutControlPlane = Effects{HidesStates: true, BreaksConnections: true, KillsControlPlane: true}
 
 // killing returns an action that kills and restarts the named control plane component.

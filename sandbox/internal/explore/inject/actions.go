@@ -19,14 +19,17 @@ import (
 // exceptElection matches all resources except for Leases, which are used for leader election.
 var exceptElection = []string{"!" + observe.Election[0]}
 
-// deaf is the minimum time for which Overtake hides another client's writes from the operator.
+// deaf is the minimum time for which Overtake hides the changes of another client from the
+// operator.
 const deaf = 3 * time.Second
 
-// moment is a short wait during a fault, in which the operator can react.
+// moment is the duration of a short wait during a fault, in which the operator or the cluster can
+// react.
 const moment = time.Second
 
-// CrashTwice restarts the operator twice, the second time before the new process's first write. If
-// the new process writes nothing, there is no second restart.
+// CrashTwice restarts the operator twice. The second restart happens at the new process's first
+// write, which does not reach the API server. If the new process writes nothing, there is no second
+// restart.
 func (i *RunInjector) CrashTwice(ctx context.Context) error {
 	if err := i.Rules.add(faults.AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
 		return err
@@ -48,8 +51,8 @@ func (i *RunInjector) CrashTwice(ctx context.Context) error {
 	return i.Crash(ctx)
 }
 
-// KillComponent kills a control plane component while a write is in flight, and restarts it shortly
-// afterwards.
+// KillComponent kills a control plane component while the proxy delays a write of the operator, and
+// restarts the component shortly afterwards.
 func (i *Injector) KillComponent(ctx context.Context, name string) error {
 	i.Recorder.ExpectBreaks()
 	if err := i.Component(ctx, name, "kill"); err != nil {
@@ -77,8 +80,9 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 		return err
 	}
 	held := i.heldWrite()
-	// Wait until the recorder's watch shows the object of the delayed write. On a slow machine, the
-	// operator's watch may show it earlier.
+	// Wait until the recorder knows the object of the delayed write. On a slow machine, the
+	// operator may receive the object's events earlier than the recorder, and the object would not
+	// be annotated.
 	await(ctx, faults.Late, func() bool { return held == "" || i.Recorder.Knows(held) })
 	heard := false
 	for _, v := range i.Recorder.Objects() {
@@ -97,8 +101,8 @@ func (i *RunInjector) Overtake(ctx context.Context) error {
 		// back, because otherwise its rule could be removed before they arrive.
 		await(ctx, faults.Late, func() bool { return i.Rules.fired(faults.FreezeRule) })
 	}
-	// On a slow machine, more time is needed until the operator's retries show whether it backs
-	// off.
+	// Wait longer if the operator's retries do not yet show whether it backs off. On a slow
+	// machine, it retries less often.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
@@ -155,8 +159,8 @@ func (i *RunInjector) Pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// CutOff closes all of the operator's connections until its process exits, or for longer than a
-// lease duration.
+// CutOff closes all of the operator's connections until the operator's process exits, but no longer
+// than faults.Late, which exceeds a lease duration.
 func (i *Injector) CutOff(ctx context.Context) error {
 	all := fault.Match{}
 	if err := i.Rules.add(faults.AgainRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {

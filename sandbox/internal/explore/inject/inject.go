@@ -34,12 +34,12 @@ type Parts struct {
 }
 
 // Injector injects a fault: it adds a proxy rule, and performs the fault's action after the rule
-// has fired. It works without a baseline, so that fuzz can use it.
+// has hit a request or event. It needs no baseline, so that fuzz can use it.
 type Injector struct {
 	Parts
 	fault *faults.Fault
-	// armed is the time at which Arm was called for the fault, or zero. from is the number of
-	// requests that were logged before that time.
+	// armed is the time of the call of Arm, or zero before the call. from is the number of requests
+	// logged before armed.
 	armed time.Time
 	from  int
 }
@@ -69,7 +69,8 @@ func (i *Injector) trace() faults.Trace {
 	return t
 }
 
-// action completes a fault after its rule has fired.
+// action is the second part of a fault, which follows after the proxy's rule has hit a request or
+// event.
 type action func(context.Context) error
 
 // action returns the action that completes the fault. If the action needs a baseline, it returns an
@@ -131,9 +132,9 @@ func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, 
 	return fired, nil
 }
 
-// Strike waits until the fault's rule has fired, performs the fault's action, and reports whether
-// the rule has fired. If the rule does not fire in time, Strike removes it. `done`, `limit` and
-// `calm` bound the wait, as described at the method reaches.
+// Strike waits until the fault's rule has hit a request or event, performs the fault's action, and
+// returns true. If the rule hits nothing in time, Strike removes it and returns false. `done`,
+// `limit` and `calm` limit the wait (see reaches).
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) (fired bool, err error) {
 	return i.strike(ctx, injected, done, limit, calm, i.action())
 }
@@ -147,11 +148,11 @@ func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, l
 	return true, action(ctx)
 }
 
-// reaches waits until `injected` is closed, and reports whether that has happened in time. `limit`
-// is counted from the time at which `done` is closed, or from now if `done` is nil. From then on,
-// reaches also returns false if nothing has changed for much longer than `calm`, the step's quiet
-// time in the baseline. A `calm` of 0 disables this check, because a pause proves nothing while the
-// operator starts.
+// reaches waits until `injected` is closed, and reports whether that has happened in time. It first
+// waits for `done`, unless nil; the time limit `limit` starts when `done` is closed. After that,
+// reaches also returns false if nothing changes for much longer than `calm`, the step's quiet time
+// in the baseline. A `calm` of 0 disables this check, for use during the operator's start, which
+// may contain long pauses.
 func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
 	if done != nil {
 		select {

@@ -21,7 +21,7 @@ import (
 
 var leaseResource = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// Leadership observes and clears the operator's leader election records.
+// Leadership reads and clears the objects in which the operator records its current leader.
 type Leadership struct {
 	Log      *observe.Log
 	Recorder *observe.Recorder
@@ -39,8 +39,8 @@ func (l Leadership) leases() []types.NamespacedName {
 	return found
 }
 
-// free clears the holder in the operator's leader election records. Otherwise a killed process
-// would remain the holder until its lease expires.
+// free clears the leader in the operator's leader election records. Otherwise a killed process
+// would remain the leader until its lease expires.
 func (l Leadership) free(ctx context.Context) error {
 	for _, key := range l.leases() {
 		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)

@@ -14,18 +14,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// Rival acts as another client of the API server, which annotates objects.
+// Rival acts as another client of the API server, by annotating objects.
 type Rival struct {
 	Recorder *observe.Recorder
 	Notes    *observe.Notes
-	// annotated lists the objects annotated while a write of the operator was in flight. Touched is
-	// the set of keys of all annotated objects.
+	// annotated lists the objects that Rival annotated while the proxy delayed a write of the
+	// operator. Touched is the set of keys of all objects that Rival annotated.
 	annotated []observe.Version
 	Touched   map[string]bool
 }
 
-// touch annotates the objects whose keys are in `roots`, as any other client might do at any time.
-// They are objects that users created.
+// touch annotates the objects that users created, as any other client might do at any time. `roots`
+// is the set of keys of these objects.
 func (r *Rival) touch(ctx context.Context, roots map[string]bool) {
 	for _, v := range r.Recorder.Objects() {
 		if roots[v.Key()] {
@@ -49,7 +49,7 @@ func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	return true
 }
 
-// Lost returns a line for each object in annotated that still exists but no longer has
+// Lost returns a line for each object in r.annotated that still exists but has lost its annotation
 // TouchedAnnotation.
 func (r *Rival) Lost() []string {
 	var lines []string
@@ -61,15 +61,15 @@ func (r *Rival) Lost() []string {
 	return lines
 }
 
-// isLost reports whether an object still exists but no longer has TouchedAnnotation.
+// isLost reports whether an object still exists but has lost its annotation TouchedAnnotation.
 func (r *Rival) isLost(v *observe.Version) bool {
 	now := r.Recorder.Find(workload.Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()})
 	return now != nil && now.GetUID() == v.Object.GetUID() && now.GetAnnotations()[observe.TouchedAnnotation] == ""
 }
 
-// Forgive ignores annotations lost in a step in which users may have removed them, by a command or
-// a patch of annotations. `lostBefore` is the result of Lost before the step: the operator remains
-// responsible for these annotations.
+// Forgive ignores annotations that were lost in a step in which users may have removed them, by a
+// command or by a patch of annotations. `lostBefore` is the result of Lost before this step.
+// Forgive does not ignore the annotations in `lostBefore`, because the operator has removed them.
 func (r *Rival) Forgive(lostBefore []string) {
 	before := func(v *observe.Version) bool {
 		return slices.ContainsFunc(lostBefore, func(line string) bool { return strings.HasPrefix(line, v.Key()+": ") })

@@ -17,7 +17,8 @@ import (
 // OwnRules lists the names of all proxy rules that a run may add.
 var OwnRules = []string{faults.FaultRule, faults.FreezeRule, faults.ExpireRule, faults.AgainRule}
 
-// Rules manages the rules of a run's fault proxy.
+// Rules manages the rules of a run's fault proxy. A rule selects requests or watch events and
+// injects a fault into them.
 type Rules struct{ Proxy *proxy.Server }
 
 // add adds a rule to the run's proxy. The rule's name must be unique.
@@ -28,19 +29,21 @@ func (r Rules) add(name string, match fault.Match, count fault.Count, f fault.Fa
 // Remove removes a rule from the proxy, if it exists.
 func (r Rules) Remove(name string) { r.Proxy.Rules().Remove(name) }
 
-// List returns the proxy's rules, with the number of times that each rule has fired.
+// List returns the proxy's rules. Each rule contains the number of requests and events that it has
+// hit.
 func (r Rules) List() []fault.RuleStatus {
 	list, _ := r.Proxy.Rules().List()
 	return list
 }
 
-// fired reports whether the named rule has fired.
+// fired reports whether the named rule has hit a request or event.
 func (r Rules) fired(name string) bool {
 	return slices.ContainsFunc(r.List(), func(rule fault.RuleStatus) bool { return rule.Name == name && rule.Fired > 0 })
 }
 
-// expire ends the operator's watches of a resource with 410 Expired, so that the operator lists the
-// resource again. It also removes the fault's rule, so that later events arrive.
+// expire closes the operator's watches of a resource, and answers the requests that reopen them
+// with 410 Expired. The operator must then list the resource again. expire also removes the fault's
+// rule, so that later events reach the operator. It does nothing if the operator has no open watch.
 func (r Rules) expire(ctx context.Context, resource string) error {
 	match := fault.Match{Verbs: []string{"watch"}, Resources: []string{resource}}
 	n := r.Proxy.Open(match)
@@ -64,8 +67,8 @@ func (r Rules) expire(ctx context.Context, resource string) error {
 	return nil
 }
 
-// whenFired closes the `fired` channel when the named rule fires. It returns early if the rule is
-// removed, so that no goroutine remains if the rule never fires.
+// whenFired closes the channel `fired` when the named rule hits a request or event for the first
+// time. It returns early if the rule is removed, so that no goroutine remains.
 func whenFired(ctx context.Context, rules *fault.RuleSet, name string, fired chan<- struct{}) {
 	for {
 		all, changed := rules.List()

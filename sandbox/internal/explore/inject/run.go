@@ -11,12 +11,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 )
 
-// RunInjector injects the fault of a workload run, and uses the baseline of the workload's steps.
+// RunInjector injects a fault into a run of a workload. It uses the baseline of the workload's
+// steps.
 type RunInjector struct {
 	*Injector
 	base *baseline.Baseline
-	// hold is the time for which FreezeLong holds back events. patience is the time by which a step
-	// may exceed its duration in the baseline.
+	// hold is the time for which the fault FreezeLong holds back watch events. patience is the time
+	// by which a step may exceed its duration in the baseline.
 	hold, patience time.Duration
 }
 
@@ -47,10 +48,11 @@ func (i *RunInjector) action() action {
 	return i.Injector.action()
 }
 
-// Inject injects the fault if it belongs to the given step: it waits for the fault's rule and
-// performs the fault's action. A lasting fault is ended in its last step. Inject is called in each
-// step, while users perform the step. `injected` is the channel returned by Arm. `done` is closed
-// when the users have finished, and nil if they do nothing.
+// Inject injects the fault if it belongs to the given step: it waits until the fault's rule has hit
+// a request or event, and performs the fault's action. If the fault lasts for several steps, Inject
+// ends the fault in its last step. It is called in each step, while users perform the step.
+// `injected` is the channel returned by Arm. `done` is closed when the users have finished; it is
+// nil if the users do nothing.
 func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := i.fault
 	switch {
@@ -87,8 +89,11 @@ func (i *RunInjector) ListAgain(ctx context.Context) error {
 	return nil
 }
 
-// thaw releases the events held back by a lasting fault, after the cluster has become quiet without
-// them.
+// thaw ends a fault that hides changes from the operator until the end of a step. It first waits
+// until the cluster is quiet or a time limit has passed and, for a fault with the effect Holds, for
+// the duration of --hold. Then it removes the fault's rule. If the rule has held back events, they
+// now reach the operator. If the rule has dropped them (a fault with the effect ListsAfter), thaw
+// makes the operator list the resource again.
 func (i *RunInjector) thaw(ctx context.Context) error {
 	f := i.fault
 	i.Settler.Rest(ctx, f.Until, i.base.Steps[f.Until].Took+2*i.base.Quiet)

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// StartStale restarts the operator, whose first lists are outdated. The lists show the state at the
-// time that Fault.AsOf names.
+// StartStale restarts the operator with outdated lists, which show the state at the time
+// Fault.AsOf. Later events reach the operator only after the cluster has become quiet.
 func (i *RunInjector) StartStale(ctx context.Context) error {
 	step := i.Settler.Step
 	revision, err := i.moment(i.fault.AsOf)
@@ -91,8 +91,8 @@ func (i *RunInjector) moment(asOf string) (int64, error) {
 			if v.Type != watch.Deleted {
 				return v.Revision, nil
 			}
-			// The object had no finalizers when it was deleted, so only the preceding revision
-			// contains it.
+			// The object had no finalizers, so it was removed immediately. The last revision that
+			// contains it is the revision before its removal.
 			return v.Revision - 1, nil
 		}
 	}

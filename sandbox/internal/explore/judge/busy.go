@@ -10,23 +10,25 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 )
 
-// fast is the number of requests per second, beyond the baseline's requests, above which an
-// operator is in a hot loop.
+// fast is the number of requests per second that counts as a hot loop, in which an operator sends
+// requests continuously. Requests that also occur in the baseline are not included.
 const fast = 20
 
 const (
-	// mostPeriods is the maximum number of periods in which requests are counted. On a busy
-	// machine, a hot loop is slower and therefore takes longer to detect.
+	// mostPeriods is the maximum number of periods in which an operator's requests are counted. On
+	// a busy machine, an operator in a hot loop sends fewer requests per period, so that more
+	// periods are needed to detect the loop.
 	mostPeriods = 6
-	// fewRequests is the maximum number of requests per period, in addition to the baseline's
-	// requests, of an operator that is not in a hot loop.
+	// fewRequests is the number of requests per period, in addition to the baseline's requests, up
+	// to which an operator is certainly not in a hot loop.
 	fewRequests = 3
 )
 
-// Pace counts an operator's requests in a quiet cluster. It counts them in periods as long as the
-// baseline's quiet time.
+// Pace counts an operator's requests while the cluster is quiet, in consecutive periods, to detect
+// a hot loop (continuous requests).
 type Pace struct {
-	// Quiet is the duration of a period. Before is the baseline's number of requests per period.
+	// Quiet is the duration of a period. Before is the number of requests per period in the
+	// baseline.
 	Quiet  time.Duration
 	Before int
 	// counts lists the number of requests of each period so far.
@@ -36,8 +38,9 @@ type Pace struct {
 // Add records the number of requests in another period.
 func (p *Pace) Add(requests int) { p.counts = append(p.counts, requests) }
 
-// Open reports whether another period is needed to decide whether the operator is in a hot loop. It
-// is if the operator still sends requests, but fewer than in a hot loop on an idle machine.
+// Open reports whether the requests must be counted in another period to decide whether the
+// operator is in a hot loop (continuous requests). This is the case if the operator still sends
+// requests, but too few for a hot loop on an idle machine.
 func (p *Pace) Open() bool {
 	if len(p.counts) == 0 {
 		return true
@@ -45,14 +48,16 @@ func (p *Pace) Open() bool {
 	return !p.Hot() && !p.slowsDown() && len(p.counts) < mostPeriods && p.counts[len(p.counts)-1]-p.Before > fewRequests
 }
 
-// Hot reports whether the operator is in a hot loop: over all periods, it sends more requests
-// beyond the baseline's than `fast` permits in a single period, and it does not slow down.
+// Hot reports whether the operator is in a hot loop (continuous requests). This is the case if it
+// does not slow down, and if all periods together contain more additional requests than `fast`
+// permits in a single period. Additional requests are requests beyond the baseline's number.
 func (p *Pace) Hot() bool {
 	return p.total()-len(p.counts)*p.Before > int(fast*p.Quiet.Seconds()) && !p.slowsDown()
 }
 
-// slowsDown reports whether the last period has less than half as many requests beyond the baseline
-// as the first. An operator with back-off waits longer and longer after failures.
+// slowsDown reports whether the operator backs off, that is, waits longer and longer between
+// requests. In this case, the last period has less than half as many requests beyond the baseline's
+// number as the first period.
 func (p *Pace) slowsDown() bool {
 	return 2*(p.counts[len(p.counts)-1]-p.Before) < p.counts[0]-p.Before
 }
@@ -65,8 +70,8 @@ func (p *Pace) total() int {
 	return total
 }
 
-// busy returns a problem if the requests form a hot loop. `what` names the kind of requests in the
-// report.
+// busy returns a problem if the counted requests form a hot loop, and nil otherwise. `what`
+// describes these requests in the report, such as "reads".
 func (p *Pace) busy(what string, step int) []Problem {
 	if !p.Hot() {
 		return nil
@@ -76,28 +81,28 @@ func (p *Pace) busy(what string, step int) []Problem {
 	}}}
 }
 
-// Rest counts the operator's reads and its writes without effect in a quiet cluster, at the end of
-// a step.
+// Rest counts the operator's reads, and its writes without effect (Idle), while the cluster is
+// quiet at the end of a step.
 type Rest struct{ Reads, Idle Pace }
 
-// NewRest returns an empty Rest for the step with the given baseline. `quiet` is the duration of a
-// period.
+// NewRest returns a Rest without counts, for the step with the given baseline. `quiet` is the
+// duration of a period in which requests are counted.
 func NewRest(base *baseline.BaseStep, quiet time.Duration) *Rest {
 	return &Rest{Reads: Pace{Quiet: quiet, Before: base.Reads}, Idle: Pace{Quiet: quiet, Before: base.Idle}}
 }
 
-// Open reports whether another period of observation is needed to decide whether the operator is in
-// a hot loop.
+// Open reports whether the requests must be counted in another period to decide whether the
+// operator is in a hot loop (continuous requests).
 func (r *Rest) Open() bool { return r.Reads.Open() || r.Idle.Open() }
 
-// Add records the numbers of requests in another period.
+// Add records the numbers of reads and of writes without effect in another period.
 func (r *Rest) Add(reads, idle int) {
 	r.Reads.Add(reads)
 	r.Idle.Add(idle)
 }
 
-// Busy returns a problem for a hot loop of reads, and a problem for a hot loop of writes without
-// effect.
+// Busy returns a problem if the operator reads in a hot loop (continuously), and a problem if it
+// sends writes without effect in a hot loop.
 func (r *Rest) Busy(step int) []Problem {
 	return append(r.Reads.busy("reads", step), r.Idle.busy("writes that change nothing", step)...)
 }

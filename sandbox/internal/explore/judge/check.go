@@ -29,16 +29,20 @@ type Oracle string
 
 // Values of Oracle, the names of the checks as shown in reports.
 const (
-	// OtherState means that the objects at the end of a step differ from the baseline.
+	// OtherState means that the objects at the end of a step differ from the objects in the
+	// baseline.
 	OtherState Oracle = "other state"
-	// OtherEnds means that the desired state at the end of a step differs between baseline runs.
+	// OtherEnds means that the desired state (all fields except for metadata and status) at the end
+	// of a step differs between baseline runs.
 	OtherEnds Oracle = "different ends"
-	// NotReached means that a step failed, for example because its condition never became true.
+	// NotReached means that a step failed, for example because the condition that users wait for
+	// never became true.
 	NotReached Oracle = "not reached"
 	// NotAtRest means that the operator keeps writing or reading, or that the cluster does not
 	// become quiet.
 	NotAtRest Oracle = "not at rest"
-	// OtherCounts means that the number of created or deleted objects differs from the baseline.
+	// OtherCounts means that objects were created or deleted more often or less often than in the
+	// baseline.
 	OtherCounts Oracle = "other counts"
 	// Broken means that an object version violates an invariant.
 	Broken Oracle = "invariant broken"
@@ -62,7 +66,7 @@ func (p *Problem) Certain() bool {
 	return p.Oracle == Broken || p.Oracle == OtherEnds || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], EndedByItself)
 }
 
-// EndedByItself is the prefix of a problem's line about an exit of the operator.
+// EndedByItself is the prefix of the line that describes an exit of the operator in a problem.
 const EndedByItself = "the operator ended by itself: "
 
 // Judge compares a run with the baseline, and checks invariants.
@@ -76,7 +80,7 @@ type Judge struct {
 	Rival    *inject.Rival
 }
 
-// Differences compares the current objects with the baseline at the end of a step.
+// Differences compares the current objects with the objects in the baseline at the end of a step.
 func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	want, got := comparableStates(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
 	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
@@ -85,9 +89,10 @@ func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	return state.Compare(want, got, base.Mask, state.Rules{})
 }
 
-// After adds to `o` the problems that only a complete run can reveal: violated invariants, failures
-// and exits of the operator, unexpected numbers of objects, and hot loops. `failures` lists
-// failures in the operator's output, and `ends` lists its exits.
+// After adds to `o` the problems that only a complete run can reveal. They are violated invariants,
+// failures and exits of the operator, unexpected numbers of objects, and hot loops (continuous
+// requests). `failures` lists failures in the operator's output, and `ends` lists its exit
+// statuses.
 func (j *Judge) After(o *Outcome, failures, ends []string) {
 	last := max(len(o.Steps)-1, 0)
 	for _, p := range brokenInvariants(j.Workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.Recorder.Watched))...) {
@@ -121,9 +126,9 @@ func (j *Judge) After(o *Outcome, failures, ends []string) {
 	}
 }
 
-// knowable removes requests for deleted objects if the fault may have hidden their deletion from
-// the operator: in this case, the operator rightly retries at each event of an object that depends
-// on the deleted object.
+// knowable returns the requests, except for requests for deleted objects if the fault may have
+// hidden the deletions from the operator. The operator then rightly repeats such requests at each
+// event of an object that depends on a deleted object.
 func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Version) []observe.Request {
 	if !f.Effects().HidesStates {
 		return requests
@@ -164,9 +169,9 @@ func Summary(o Oracle, lines []string) string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// Shows returns the problem in a form that is comparable between findings: the oracle and the
-// affected object or field, without numbers and values. A problem with several objects results in a
-// line for each object.
+// Shows returns a form of the problem that can be compared between findings: the oracle and the
+// affected object or field, without numbers and values. For a problem that affects several objects,
+// it returns a line for each object.
 func (p *Problem) Shows() []string {
 	lines := p.Lines[:min(1, len(p.Lines))]
 	if p.Oracle == OtherState || p.Oracle == OtherCounts {

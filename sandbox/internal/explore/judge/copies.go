@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// handedOn reports whether the operator has copied TouchedAnnotation from an object that explore
-// has annotated to another object or field, such as a pod template. `annotated` is the set of keys
-// of the annotated objects.
+// handedOn reports whether the operator has copied TouchedAnnotation to another object or field,
+// such as a pod template. explore sets this annotation on the objects whose keys are in
+// `annotated`.
 func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	for i := range objects {
 		v := &objects[i]
@@ -60,9 +60,9 @@ func withoutRevisions(s observe.State) observe.State {
 	return all
 }
 
-// byOwner returns, for a pod or ReplicaSet, a key that contains the name of its owner instead of
-// its own. This key is the same for each revision of a template. It returns other resources' keys
-// unchanged.
+// byOwner returns a key that is the same for all revisions of a pod template. For a pod or
+// ReplicaSet, the key contains the owner's name instead of the object's name. byOwner returns the
+// keys of other resources unchanged.
 func byOwner(key string, f observe.Fields) string {
 	resource := state.ResourceOf(key)
 	if resource != "replicasets.apps" && resource != "pods" {

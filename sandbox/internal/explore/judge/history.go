@@ -13,14 +13,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparableStates removes differences between the baseline's state `want` and the run's state
-// `got` that are a legitimate effect of the fault.
+// comparableStates returns the baseline's state `want` and the run's state `got` without
+// differences that are a legitimate effect of the fault.
 func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
-		// A PersistentVolumeClaim outlives its owner, but does not exist if the owner was never
-		// created. Wrong deletions of PersistentVolumeClaims are detected by their number
-		// (OtherCounts).
+		// A PersistentVolumeClaim outlives its owner. If the fault hides an intermediate state from
+		// the operator, the owner and its PersistentVolumeClaims may never be created. Ignore such
+		// PersistentVolumeClaims here. Wrong deletions are detected by the number of deleted
+		// objects (OtherCounts).
 		maps.DeleteFunc(want, func(key string, _ []observe.Fields) bool {
 			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
 		})
@@ -31,7 +32,7 @@ func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, 
 	return want, got
 }
 
-// each applies a change to each object in a state, and returns the new state.
+// each returns a new state, in which `change` has replaced each object of the state `s`.
 func each(s observe.State, change func(observe.Fields) observe.Fields) observe.State {
 	state := make(observe.State, len(s))
 	for key, group := range s {
@@ -42,10 +43,10 @@ func each(s observe.State, change func(observe.Fields) observe.Fields) observe.S
 	return state
 }
 
-// withoutHistory returns a state without traces of intermediate states, which a controller leaves
-// only if it has seen those states: revisions of a template, earlier ReplicaSets without pods,
-// volumes kept by PersistentVolumeClaims, conditions that are False (a condition that was never
-// True may be missing), and the observedGeneration of conditions.
+// withoutHistory returns a state without the traces that a controller leaves only if it sees
+// intermediate states. These traces are revisions of a template, earlier ReplicaSets without pods,
+// and PersistentVolumes. They also include conditions that are False, because a condition that was
+// never True may be missing, and the observedGeneration of conditions.
 func withoutHistory(s observe.State) observe.State {
 	state := make(observe.State, len(s))
 	for key, group := range s {
@@ -68,8 +69,8 @@ func withoutHistory(s observe.State) observe.State {
 // ofCondition matches a field of a status condition.
 var ofCondition = regexp.MustCompile(`^(status\.conditions\[[^]]*])\.`)
 
-// withoutDigests returns a state in which all digests in annotations and labels are equal, because
-// an operator may compute digests of objects that another client has annotated.
+// withoutDigests returns a state in which all digests (hashes) in annotations and labels are equal.
+// An operator may compute digests of objects that another client has annotated.
 func withoutDigests(s observe.State) observe.State {
 	return each(s, func(f observe.Fields) observe.Fields {
 		fields := maps.Clone(f)

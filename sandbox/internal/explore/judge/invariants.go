@@ -23,16 +23,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// brokenInvariants returns the violations of the built-in invariants and of the workload's
-// invariants (`own`), each at most once per object. `resources` lists the names of all recorded
-// resources.
+// brokenInvariants returns a problem for each violation of a built-in invariant or of an invariant
+// in `own`, which lists the workload's invariants. The same violation is reported only once.
+// `resources` lists the names of all recorded resources.
 func brokenInvariants(own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	return BrokenSince(time.Time{}, own, versions, resources...)
 }
 
-// BrokenSince returns the violations of the built-in invariants and of the invariants `own` at or
-// after `began`, even if the same invariant was violated before. `resources` lists the names of all
-// recorded resources.
+// BrokenSince returns a problem for each violation of a built-in invariant or of an invariant in
+// `own`. It ignores violations before the time `began`. `resources` lists the names of all recorded
+// resources.
 func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
@@ -120,8 +120,9 @@ func newPodCounter() *podCounter {
 // replicated lists the resources whose objects never have more pods than replicas.
 var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
 
-// saw records an object version. It returns a description of the violation if the version adds a
-// pod beyond the largest number of replicas that the pod's owner has ever requested.
+// saw records an object version. If the version adds a pod beyond the largest number of replicas
+// that the pod's owner has ever requested, saw returns a description of this violation. Otherwise,
+// it returns "".
 func (c *podCounter) saw(v *observe.Version) string {
 	if slices.Contains(replicated, v.Resource) {
 		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
@@ -199,9 +200,9 @@ func (o *owners) stays(uid types.UID) bool {
 }
 
 // taken returns a description of the violation if an object's controller changes while the former
-// controller still exists. A controller may pass the object to another object that it controls, and
-// take the object back. A StatefulSet does this with a PersistentVolumeClaim that is to be deleted
-// together with a pod.
+// controller still exists, and otherwise "". It permits a controller to pass the object to another
+// object that it controls, and to take the object back. A StatefulSet does this with a
+// PersistentVolumeClaim that is to be deleted together with a pod.
 func (o *owners) taken(v *observe.Version) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""
@@ -214,16 +215,17 @@ func (o *owners) taken(v *observe.Version) string {
 	return fmt.Sprintf("%s was taken from %s %s, which still exists, by %s %s", v.Key(), before.Kind, before.Name, now.Kind, now.Name)
 }
 
-// surge tracks the rollouts of Deployments by UID. The ReplicaSets of a Deployment must never
-// exceed its replicas plus maxSurge in total.
+// surge tracks the rollouts of Deployments, by the Deployment's UID. The ReplicaSets of a
+// Deployment must never have more replicas in total than the Deployment's replicas plus maxSurge.
 type surge map[types.UID]*rollout
 
-// rollout holds the maximum total size of a Deployment's ReplicaSets, and their current sizes.
+// rollout holds the permitted total number of replicas of a Deployment's ReplicaSets, and the
+// current number of each ReplicaSet.
 type rollout struct {
 	// deployment is the Deployment as NAMESPACE/NAME. It is empty until the Deployment is seen.
 	deployment string
-	// most is the largest value so far of the Deployment's replicas plus maxSurge. Smaller values
-	// do not count, because the controller may notice them late.
+	// most is the largest value that the Deployment's replicas plus maxSurge have had. Later
+	// decreases do not count, because the controller may notice them late.
 	most int64
 	// asked maps the UIDs of the Deployment's ReplicaSets to their spec.replicas.
 	asked map[types.UID]int64
@@ -239,7 +241,8 @@ func (s surge) of(deployment types.UID) *rollout {
 }
 
 // saw records an object version. It returns a description of the violation if a ReplicaSet grows
-// although the total size of its Deployment's ReplicaSets exceeds the replicas plus maxSurge.
+// although its Deployment's ReplicaSets exceed the replicas plus maxSurge in total. Otherwise, it
+// returns "".
 func (s surge) saw(v *observe.Version) string {
 	switch v.Resource {
 	case "deployments.apps":
@@ -308,7 +311,7 @@ type claims struct {
 func newClaims(o *owners) claims { return claims{o, map[string]map[types.UID]bool{}} }
 
 // saw records an object version. It returns a description of the violation if the deletion of a
-// PersistentVolumeClaim begins while the claim is in use.
+// PersistentVolumeClaim begins while the claim is in use, and otherwise "".
 func (c claims) saw(v *observe.Version) string {
 	namespace := v.Object.GetNamespace()
 	switch v.Resource {

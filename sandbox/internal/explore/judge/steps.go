@@ -16,7 +16,8 @@ import (
 // a fault.
 type StepEnd struct {
 	Step int
-	// Quiet is set if nothing has changed in the cluster for the quiet time of the step.
+	// Quiet is set if nothing has changed in the cluster for the step's quiet time, after which a
+	// step may end.
 	Quiet bool
 	// Unwatched lists the resources that the operator watched after its start in the baseline, but
 	// does not watch now.
@@ -31,10 +32,11 @@ func (e *StepEnd) AsBaseline() bool {
 	return e.Quiet && len(e.Unwatched) == 0 && len(e.Differences) == 0
 }
 
-// Problems returns the problems of a step that fails to match the baseline in time. Missing watches
-// and differing objects come first, because continuing writes may be only a consequence of them. If
-// the cluster is not quiet, `standing` selects the differences in objects that are no longer
-// changing, and `restless` describes the changes.
+// Problems returns the problems of a step whose end does not match the baseline within the time
+// limit. Missing watches and differing objects come first, because the operator's further writes
+// may be only a consequence of them. If the cluster is not quiet, `standing` selects the
+// differences in objects that no longer change, and `restless` describes the objects that still
+// change.
 func (e *StepEnd) Problems(standing func([]state.Difference) []state.Difference, restless func() []string) []Problem {
 	if len(e.Unwatched) > 0 {
 		return []Problem{e.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", e.Unwatched))}
@@ -58,8 +60,8 @@ func (e *StepEnd) problem(oracle Oracle, lines ...string) Problem {
 }
 
 // FailedStep returns the problem of a failed step in a run with a fault. `waited` is set if the
-// step's condition did not become true; while the fault hides the cluster state from the operator,
-// this is not a problem, and FailedStep returns nil.
+// step failed because its condition did not become true. If the fault hides the cluster state from
+// the operator, such a failure is not a problem, and FailedStep returns nil.
 func FailedStep(f *faults.Fault, step int, waited bool, reason string) *Problem {
 	if waited && f.Lasting(step) {
 		return nil
@@ -67,8 +69,8 @@ func FailedStep(f *faults.Fault, step int, waited bool, reason string) *Problem 
 	return &Problem{Oracle: NotReached, Step: step, Lines: []string{reason}}
 }
 
-// LostWrites returns a problem with the given lines, which describe writes of another client that
-// were lost, or nil if there are no lines.
+// LostWrites returns a problem with the given lines, which describe lost writes of another client.
+// It returns nil if there are no lines.
 func LostWrites(step int, lines []string) []Problem {
 	if len(lines) == 0 {
 		return nil
@@ -89,10 +91,10 @@ func (o *Outcome) Unjudgeable() string {
 
 const unreached = "the fault was not reached"
 
-// Decides reports whether the receiver, the second run with a fault, confirms or refutes the first
-// run, whose problems are `before`. A run that does not reach the fault does neither. The same
-// applies to a run with another problem, for example if the operator was not restarted in time on a
-// busy machine.
+// Decides reports whether the receiver, the second run with a fault, confirms or refutes the
+// problems of the first run, `before`. It returns false if the second run does not reach the fault,
+// or if it has another problem. For example, the operator may not have been restarted in time on a
+// busy machine. A problem that a single run proves always decides.
 func (o *Outcome) Decides(before []Problem) bool {
 	if slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.Certain() }) {
 		return true

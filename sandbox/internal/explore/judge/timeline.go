@@ -63,7 +63,8 @@ func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	if len(all) <= mostMoments {
 		return all
 	}
-	// Prefer explore's own actions, then the lines nearest to the first violation or the fault.
+	// If the timeline is too long, keep explore's own actions, and the lines nearest to the first
+	// violation or the fault.
 	middle := injected.Sub(o.Began).Seconds()
 	if injected.IsZero() {
 		middle = all[len(all)-1].Seconds

@@ -48,8 +48,8 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	return nil
 }
 
-// unknownKind matches kubectl's error for an object of an unknown kind. aside matches the other
-// lines that kubectl prints along with this error.
+// unknownKind matches the line of kubectl's output that reports an object of an unknown kind. aside
+// matches the other lines that kubectl prints along with this error.
 var (
 	unknownKind = regexp.MustCompile(`no matches for kind "([^"]+)" in version "([^"]+)"`)
 	aside       = regexp.MustCompile(`^(ensure CRDs are installed first|.+ serverside-applied|exit status \d+|Warning: .*|)$`)

@@ -94,8 +94,8 @@ func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, err
 	return made, nil
 }
 
-// show calls `installed`, unless nil, with a client for a sandbox of the lab, and returns the
-// function's error.
+// show calls the function `installed`, unless nil, with a client for a sandbox of the lab. It
+// returns the error of this function.
 func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
 	if installed == nil {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Programs manages a workload's additional programs, which run in parallel with the operator.
+// Programs manages the additional programs of a workload, which run in parallel with the operator
+// (see Workload.Programs).
 type Programs struct {
 	commands []string
 	running  []*operator.Operator

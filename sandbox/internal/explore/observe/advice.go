@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// mostAdvised is the maximum number of fields that Advice suggests to exclude from the verdict.
-	// If more fields change, Advice suggests nothing, because the changes are probably real
-	// activity.
+	// mostAdvised is the maximum number of fields that Advice suggests to exclude from comparisons.
+	// If more fields change, the cluster is probably still busy, and Advice suggests nothing.
 	mostAdvised = 3
 	// leastQuiet is the shortest quiet time that Advice recommends for --quiet.
 	leastQuiet = 500 * time.Millisecond
 )
 
-// Advice returns lines that explain to users how to make a cluster quiet whose fields change
-// constantly: by excluding these fields from the verdict, or by a shorter --quiet. It considers
-// changes after `since`. `quiet` is the current --quiet, and `unjudge` formats the line that
-// excludes a field.
+// Advice returns lines that explain to users how a cluster can count as quiet although some fields
+// change constantly. Users can exclude these fields from comparisons, or choose a shorter --quiet.
+// Advice considers only changes after `since`. `quiet` is the current --quiet, and `unjudge`
+// returns the line that excludes a field.
 func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge func(resource, path string) string) []string {
 	var fields []string
 	var times []time.Time

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Census counts a run's compared and excluded objects and fields, for reports.
+// Census counts the compared and the excluded objects and fields of a run, for reports.
 type Census struct {
 	names  Names
 	locks  map[string]bool
@@ -27,7 +27,8 @@ func NewCensus(names Names, locks map[string]bool) *Census {
 	return &Census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }
 
-// Add counts an object and its fields. It does not count fields in the mask, which Scope lists.
+// Add counts an object and its fields. It does not count masked fields, which reports list
+// individually.
 func (c *Census) Add(v *Version, mask *state.Mask) {
 	if why := WhyLeftOut(v, c.locks); why != "" {
 		what := v.Resource
@@ -67,8 +68,9 @@ func (c *Census) Add(v *Version, mask *state.Mask) {
 	}
 }
 
-// Leave counts an object of which `fields` fields are excluded from the comparison. `fields` is 0
-// if the entire object is excluded. `what` and `why` tell users what is excluded, and the reason.
+// Leave counts an object as excluded from comparisons, entirely or in part. `fields` is the number
+// of excluded fields, or 0 if the entire object is excluded. `what` and `why` tell users what is
+// excluded, and the reason.
 func (c *Census) Leave(what, why string, fields int) {
 	key := results.NotCompared{What: what, Why: why}
 	if c.left[key] == nil {
@@ -79,9 +81,9 @@ func (c *Census) Leave(what, why string, fields int) {
 	c.left[key].Fields += fields
 }
 
-// Scope returns the counts in the form that reports use. `kinds` lists the recorded resources,
-// `never` lists all other resources, and `mask` contains the fields that differ between baseline
-// runs.
+// Scope returns the counts in the form that reports use. `kinds` lists the recorded resources, and
+// `never` lists the resources that are never recorded. `mask` contains the fields that differ
+// between baseline runs.
 func (c *Census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	s := &results.Scope{Never: never, Masked: mask.All()}
 	for _, resource := range slices.Sorted(maps.Keys(c.judged)) {

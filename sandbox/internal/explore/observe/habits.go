@@ -20,9 +20,9 @@ import (
 // that changes back and forth, or a write that is rejected each time. The operator or another
 // client may cause it.
 type Habit struct {
-	// What is the object's general key (see Version.GeneralKey), or a description of the write.
-	// Field is empty for a write, and for an update that changes only metadata such as the
-	// resourceVersion.
+	// What is the general key of the changed object (see Version.GeneralKey), or a description of
+	// the rejected write. Field is the path of the changed field. It is empty for a write, and for
+	// an update that changes only metadata such as the resourceVersion.
 	What, Field string
 }
 
@@ -44,18 +44,18 @@ type Habits struct {
 	// Learns is set in baseline runs, in which habits are learned.
 	Learns bool
 	known  map[Habit]bool
-	// fields counts the changes of each field, by object UID and path. refused counts the
-	// rejections of each write. Mark resets both.
+	// fields counts the changes of each field in the current step, by object UID and path. refused
+	// counts the rejections of each write in the current step.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
 	// any is the time of the last object change or rejected write. last is the time of the last
-	// such event that is not a habit.
+	// change or rejected write that is not a habit.
 	any, last time.Time
-	// pace is the time since the previous change of the field that has changed most recently. Among
-	// several fields in an update, the shortest time counts. It is 0 after the first change of a
-	// field.
+	// pace is the time between the last two changes of the field that has changed most recently. If
+	// an update changes several fields, pace is the shortest of these times. It is 0 after the
+	// first change of a field.
 	pace time.Duration
-	// recent counts the possible habits observed since the last activity that is not a habit.
+	// recent counts the repetitions of possible habits since the last other activity, by habit.
 	recent map[Habit]*again
 }
 
@@ -67,7 +67,8 @@ type tally struct {
 	last           time.Time
 }
 
-// again counts the events of a possible habit, a change that may turn out to be recurring.
+// again counts the repetitions of a possible habit, which is a change that may turn out to recur
+// forever.
 type again struct {
 	version     *Version
 	values      []string
@@ -83,8 +84,9 @@ const (
 	mostRefused = 3
 	// mostValues is the maximum number of values stored per field.
 	mostValues = 8
-	// slow is the shortest interval between two changes of a field that Quiet treats as a possible
-	// period. Shorter intervals need no special treatment, because any quiet time exceeds them.
+	// slow is the shortest interval between two changes of a field after which Quiet waits for
+	// another change. Shorter intervals need no special treatment, because any quiet time exceeds
+	// them.
 	slow = 500 * time.Millisecond
 )
 
@@ -95,7 +97,8 @@ func (h *Habits) Mark() {
 	h.fields, h.refused, h.recent, h.pace = nil, nil, nil, 0
 }
 
-// Know sets the habits that are ignored from now on, and ends learning.
+// Know sets the known habits, which do not count as activity from now on. It also ends the learning
+// of habits.
 func (h *Habits) Know(known map[Habit]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,14 +173,15 @@ func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	return between
 }
 
-// other records activity that is not a habit, and always returns true.
+// other records a change or rejected write that is not a habit. It always returns true, as the
+// result of `changed`.
 func (h *Habits) other(at time.Time) bool {
 	h.any, h.last, h.pace, h.recent = at, at, 0, nil
 	return true
 }
 
-// comesAgain records another occurrence of a possible habit. `v` is the object version, or nil for
-// a rejected write, and `values` lists the field's values.
+// comesAgain records a repetition of a possible habit. `v` is the object version, or nil for a
+// rejected write, and `values` lists the old and the new value of the field.
 func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...string) {
 	h.any = at
 	if h.recent == nil {
@@ -275,17 +279,17 @@ func (r *Request) habit() Habit {
 	return Habit{What: fmt.Sprintf("%s: %d", Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}, r.Upstream)}
 }
 
-// Since returns the time of the last activity other than habits.
+// Since returns the time of the last object change or rejected write that is not a habit.
 func (h *Habits) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
 }
 
-// Quiet returns how long the cluster has been quiet at `now`, counted from `began` at the earliest.
-// In a baseline run, possible habits do not count as changes if nothing else has happened for twice
-// the returned time. After a change that may be periodic, the result stays below `enough` until the
-// next period would have ended.
+// Quiet returns for how long the cluster has been quiet at the time `now`, counted from `began` at
+// the earliest. In a baseline run, possible habits do not count as changes if nothing else has
+// happened for twice the returned time. After a change that may be periodic, the result stays below
+// `enough` until the next change would be due.
 func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -305,8 +309,9 @@ func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration
 	return max(sinceAny, sinceOther/2)
 }
 
-// Learnt returns the habits that continued while the cluster was otherwise quiet. A habit's events
-// must span at least half of `enough`; shorter sequences are the end of earlier activity.
+// Learnt returns the habits that continued while the cluster was otherwise quiet. The repetitions
+// of a habit must span at least half of `enough`. A shorter series may only be the end of earlier
+// activity.
 func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,8 @@ type Record struct {
 	Kinds, Never []string
 	Began        time.Time
 	Took         time.Duration
-	// StepBegan is the time of explore's last action, at or after the beginning of the last step.
+	// StepBegan is the time of the last action of explore in the last step of the run, such as the
+	// beginning of this step or a fault.
 	StepBegan time.Time
 }
 
@@ -51,10 +52,13 @@ type StepOutcome struct {
 	Waits bool
 }
 
-// Beginnings maps each object's key and general key to the step in which the object first existed,
-// or to -1 if it existed before the run. The map reveals names that are derived from the clock: the
-// second baseline run is a step behind the first, so an object that both runs create at the same
-// time begins in different steps.
+// Beginnings maps the key of each object to the step in which the object first existed, or to -1 if
+// it existed before the run. It also contains the object's general key, which is the key without
+// the generated part of the object's name (see Version.GeneralKey).
+//
+// The map reveals names that are derived from the clock. Two baseline runs that create an object at
+// the same time may derive the same name, although the name differs in later runs. But the second
+// run is always a step behind the first, so the name appears in different steps of the two runs.
 func (o *Record) Beginnings() map[string]int {
 	steps := map[string]int{}
 	for i := range o.Versions {
@@ -144,7 +148,8 @@ func (v *Version) Managers() []string {
 }
 
 // Wrote reports whether the operator has successfully created or changed the object with the given
-// key, or any object that matches the given general key (with *).
+// key. If the key contains *, which stands for a part that differs from run to run, any matching
+// object counts.
 func (o *Record) Wrote(key string) bool { return o.writes(key, false) }
 
 // Touched is like Wrote, but also returns true if the operator has written only a subresource, such

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// inRow is the number of consecutive failed attempts of a write that count as a hot loop,
-	// unless the waits between them grow.
+	// inRow is the number of consecutive failed attempts of a write that count as a hot loop (a
+	// loop without back-off), unless the waits between the attempts grow.
 	inRow = 60
-	// slower is the minimum ratio between a back-off wait and the duration of an attempt. On any
-	// machine, a client without back-off pauses between two attempts for about as long as an
-	// attempt takes.
+	// slower is the minimum ratio between a wait that counts as back-off and the duration of an
+	// attempt. The ratio does not depend on the machine: without back-off, a client pauses for
+	// about as long as an attempt takes.
 	slower = 8
-	// shortest is the shortest wait that counts as back-off: a client that writes 20 times a second
-	// has no back-off.
+	// shortest is the shortest wait between two attempts that counts as back-off. A client that
+	// writes 20 times a second has no back-off.
 	shortest = time.Second / 20
 	// MostHeld is the maximum time for which events are held back to find out whether the waits
 	// between attempts of a rejected write grow. In that time, a client whose back-off reaches a
 	// second makes fewer than inRow attempts.
 	MostHeld = time.Minute
 	// answered is the minimum time to wait for another attempt after a failed attempt. A client
-	// that makes none in that time is not in a hot loop.
+	// that sends no other attempt in this time is not in a hot loop (a loop without back-off).
 	answered = 3 * time.Second
 )
 
@@ -47,7 +47,8 @@ func (r *Request) Ended() time.Time {
 	return r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
 }
 
-// limit returns the duration that a wait between two attempts must exceed to count as back-off.
+// limit returns the duration that a wait between two attempts of the write must exceed to count as
+// back-off.
 func (w *row) limit() time.Duration {
 	var took []time.Duration
 	for _, r := range w.tries {
@@ -56,8 +57,8 @@ func (w *row) limit() time.Duration {
 	return max(shortest, slower*longest(took))
 }
 
-// grows reports whether the client backs off: whether the longest wait between two attempts, as
-// seen by the proxy, exceeds the limit.
+// grows reports whether the client backs off, because the longest wait between two attempts exceeds
+// the limit. A wait begins when the proxy has answered an attempt.
 func (w *row) grows() bool {
 	var waits []time.Duration
 	for i, r := range w.tries[1:] {
@@ -66,8 +67,8 @@ func (w *row) grows() bool {
 	return len(waits) > 0 && longest(waits) > w.limit()
 }
 
-// longest returns the longest duration after dropping the longest twentieth of all durations,
-// because a busy machine delays any client occasionally.
+// longest returns the longest duration after the longest twentieth has been dropped, because a busy
+// machine occasionally delays any client. The list must not be empty.
 func longest(all []time.Duration) time.Duration {
 	all = slices.Sorted(slices.Values(all))
 	return all[len(all)-1-len(all)/20]
@@ -97,8 +98,9 @@ func rows(requests []Request, locks map[string]bool, each func(*row)) map[Call]*
 	return all
 }
 
-// RefusedFast returns a line for each rejected write that the operator retried in a hot loop,
-// without a growing back-off. `locks` is the set of keys of objects used for leader election.
+// RefusedFast returns a line for each rejected write that the operator retried many times without a
+// growing back-off. `locks` is the set of keys of objects used for leader election, which are
+// ignored.
 func RefusedFast(requests []Request, locks map[string]bool) []string {
 	told := map[Call]bool{}
 	var lines []string
@@ -112,8 +114,8 @@ func RefusedFast(requests []Request, locks map[string]bool) []string {
 }
 
 // Undecided reports whether more attempts are needed to find out whether the operator retries a
-// write in a hot loop. A write is not in a hot loop if no other attempt follows within some
-// seconds. `locks` is the set of keys of objects used for leader election.
+// write in a hot loop (without back-off). A write whose last attempt failed some seconds ago is not
+// in a hot loop. `locks` is the set of keys of objects used for leader election, which are ignored.
 func Undecided(requests []Request, locks map[string]bool, now time.Time) bool {
 	for _, w := range rows(requests, locks, func(*row) {}) {
 		last := w.tries[len(w.tries)-1].Ended()

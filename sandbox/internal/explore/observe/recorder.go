@@ -43,7 +43,7 @@ type Version struct {
 	Old *unstructured.Unstructured
 	// Revision is the numeric resourceVersion, which is an etcd revision.
 	Revision int64
-	// Habit is set if the version only changes fields that keep changing in an otherwise quiet
+	// Habit is set if the version changes only fields that keep changing in an otherwise quiet
 	// cluster.
 	Habit bool
 }
@@ -55,7 +55,8 @@ type Recorder struct {
 	mu       sync.Mutex
 	Versions []Version
 	Current  map[types.UID]*Version
-	// Habits decides which object versions count as activity.
+	// Habits decides which object versions count as activity, and not as recurring changes of a
+	// quiet cluster.
 	Habits  *Habits
 	err     error
 	Watched map[string]schema.GroupVersionResource
@@ -64,7 +65,8 @@ type Recorder struct {
 	// lock is called with the key of each object that has LeaderAnnotation. Older clients use such
 	// objects for leader election and update them constantly.
 	lock func(key string)
-	// changed is closed and replaced when a version arrives, to wake waiting goroutines.
+	// changed is closed, and replaced by a new channel, when a version arrives. This wakes
+	// goroutines that wait for versions.
 	changed chan struct{}
 	// breaks is set if watches may fail because a fault hits the API server.
 	breaks atomic.Bool
@@ -133,7 +135,8 @@ func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
 // comesBack is the maximum duration of an API server outage that the recorder tolerates.
 const comesBack = time.Minute
 
-// Served waits until the API server and etcd respond, but no longer than comesBack.
+// Served waits until the API server and etcd respond. It returns an error if they do not respond
+// within the time comesBack.
 func (r *Recorder) Served(ctx context.Context) error {
 	return r.eventually(ctx, func() error {
 		_, err := r.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
@@ -258,8 +261,8 @@ func (v *Version) Key() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), v.Object.GetName())
 }
 
-// All returns all versions so far, sorted by revision. It returns an error if versions may be
-// missing.
+// All returns all versions recorded so far, sorted by revision. It returns an error if the recorder
+// may have missed versions.
 func (r *Recorder) All() ([]Version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -357,7 +360,8 @@ func (r *Recorder) Next() <-chan struct{} {
 	return r.changed
 }
 
-// Patch applies a JSON merge patch, and retries after conflicts.
+// Patch applies a JSON merge patch to an object or, if `subresource` is not empty, to a subresource
+// such as status. It retries after conflicts.
 func (r *Recorder) Patch(ctx context.Context, t workload.Target, subresource string, patch []byte) error {
 	resource, err := r.Resource(t.Resource)
 	if err != nil {

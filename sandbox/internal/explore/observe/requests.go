@@ -20,8 +20,8 @@ import (
 type Request proxy.Entry
 
 // Election lists the resources used for leader election. unheeded lists the Event resources, to
-// which no client reacts. Requests for resources in either list are not counted as the operator's
-// work.
+// which no client reacts. Requests for resources in either list do not count as the operator's work
+// on objects.
 var (
 	Election = []string{"leases.coordination.k8s.io"}
 	unheeded = []string{"events", "events.events.k8s.io"}
@@ -46,14 +46,17 @@ func (r *Request) Writes(locks map[string]bool) bool {
 	return slices.Contains(WriteVerbs, r.Verb) && r.matters(locks)
 }
 
-// reads reports whether a request gets or lists objects. It excludes Events, reviews and leader
-// election. `locks` is the set of keys of objects used for leader election.
+// reads reports whether a request gets or lists objects, or starts a watch that begins with a list.
+// It excludes requests for Events, reviews and leader election. `locks` is the set of keys of
+// objects used for leader election.
 func (r *Request) reads(locks map[string]bool) bool {
 	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
 }
 
-// Polls reports whether a request gets or lists objects, as a client does that polls in a loop. It
-// excludes leader election: Leases, and the objects whose keys are in `locks`.
+// Polls reports whether a request is a get or list, which a client without watches sends again and
+// again. Unlike reads, it includes Events and reviews, and excludes watches that begin with a list.
+// It excludes Leases, and the objects whose keys are in `locks`, because they are used for leader
+// election.
 func (r *Request) Polls(locks map[string]bool) bool {
 	return (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(Election, r.Resource) && !locks[NameKey(r.Resource, r.Namespace, r.Name)]
 }
@@ -66,8 +69,8 @@ func (r *Request) matters(locks map[string]bool) bool {
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 
-// Succeeded reports whether the API server carried out the request, regardless of the status sent
-// to the operator.
+// Succeeded reports whether the API server carried out the request. A fault may have replaced the
+// status that the operator received.
 func (r *Request) Succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
 
 // DeletesNothing reports whether the request is a deletion that failed because the object is
@@ -110,11 +113,12 @@ type Log struct {
 	mu       sync.Mutex
 	requests []Request
 	// forgotten is the number of requests that Forget has removed from the list requests. kept
-	// lists the removed requests that Forget has retained as examples.
+	// lists the removed requests that are kept as examples, one of each kind.
 	forgotten int
 	kept      []Request
 	locks     map[string]bool
-	// Habits decides which rejected writes count as activity.
+	// Habits decides which rejected writes count as activity, and not as recurring rejections in a
+	// quiet cluster.
 	Habits *Habits
 }
 
@@ -143,8 +147,8 @@ func (l *Log) AddLock(key string) {
 	l.locks[key] = true
 }
 
-// Since returns the requests from index n on, sorted by time. Indexes count all requests so far, in
-// the order in which they were logged.
+// Since returns the requests from index n on, sorted by time. The index of a request is the number
+// of requests logged before it, including forgotten requests.
 func (l *Log) Since(n int) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,16 +160,16 @@ func (l *Log) Since(n int) []Request {
 	return requests
 }
 
-// Len returns the number of requests so far.
+// Len returns the number of requests logged so far, including forgotten requests.
 func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.forgotten + len(l.requests)
 }
 
-// Forget discards all requests logged so far, to bound the memory of a long run. Of the requests
-// that `keep` accepts, it keeps one of each kind of call and response. Indexes of later requests
-// stay the same.
+// Forget discards all requests logged so far, to limit the memory of a long run. Of the requests
+// for which `keep` returns true, it keeps one of each kind of call and response. The indexes of
+// later requests do not change.
 func (l *Log) Forget(keep func(*Request) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +191,8 @@ func (l *Log) Forget(keep func(*Request) bool) {
 	l.kept, l.requests = kept, nil
 }
 
-// Call identifies a kind of request, so that requests can be matched across runs.
+// Call identifies a kind of request by verb and object, so that requests of different runs can be
+// matched.
 type Call struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`

@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// RestlessFor is the period in which changes are counted to find the most frequent change.
+// RestlessFor is the length of the period before the current time in which changes are counted, to
+// find the most frequent change.
 const RestlessFor = 10 * time.Second
 
 // Standing returns the given differences, except for differences in objects that were created or
@@ -30,9 +31,10 @@ func Standing(all []state.Difference, names Names, versions []Version, since tim
 	return slices.DeleteFunc(slices.Clone(all), func(d state.Difference) bool { return moving[d.Object] })
 }
 
-// Restless describes the most frequent change in the period of the length `while` before `now`. It
-// prefers the operator's writes that had an effect or were rejected. If there are no such writes,
-// it considers any change. `locks` is the set of keys of objects used for leader election.
+// Restless describes the most frequent change in the period of the length `while` that ends at
+// `now`. It considers the operator's writes that had an effect or were rejected. If there are no
+// such writes, it considers the changes by any client. `locks` is the set of keys of objects used
+// for leader election, which are ignored.
 func Restless(requests []Request, versions []Version, locks map[string]bool, while time.Duration, now time.Time) string {
 	often, last := map[string]int{}, ""
 	since := now.Add(-while)

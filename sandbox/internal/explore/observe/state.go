@@ -18,13 +18,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// State is the normalized state of all objects at a point in time.
+// State is the state of all objects at a point in time, without parts that differ between otherwise
+// equal runs.
 type State = state.State
 
 // Fields maps the path of each leaf in an object to its value.
 type Fields = state.Fields
 
-// Names normalizes parts of objects that differ between otherwise equal runs, such as generated
+// Names replaces parts of objects that differ between otherwise equal runs, such as generated
 // names, and removes fields that are not compared.
 type Names struct {
 	// Stable is the set of keys and general keys that occur in all baseline runs. If it is nil, all
@@ -109,8 +110,8 @@ func (a Names) State(objects []Version, locks map[string]bool) State {
 	return s
 }
 
-// Key returns an object's key. If the name differs from run to run, all objects of the resource
-// with the same controller, or with the same only owner, share a key.
+// Key returns an object's key. If the name differs from run to run, all objects of a resource share
+// a key if they have the same controller, or the same owner and no other owner.
 func (a Names) Key(v *Version) string {
 	o := v.Object
 	key := v.GeneralKey()
@@ -199,15 +200,16 @@ func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
 	return object
 }
 
-// conditionsOf returns an endpoint's conditions and deprecated topology as a string, which is the
-// same in each run.
+// conditionsOf returns the conditions and the deprecated topology of an endpoint as a string. The
+// same endpoint has the same string in each run.
 func conditionsOf(endpoint any) string {
 	fields, _ := endpoint.(map[string]any)
 	return fmt.Sprint(fields["conditions"], fields["deprecatedTopology"])
 }
 
-// observed replaces each observedGeneration in the status with a phrase that only states whether it
-// equals the current generation. The number itself depends on other clients' writes.
+// observed replaces each observedGeneration in the status with a phrase that states whether it
+// equals the object's current generation. The number itself is not comparable, because it depends
+// on the writes of other clients.
 func observed(f Fields, generation int64) {
 	for path, value := range f {
 		if !strings.HasPrefix(path, "status.") || !strings.HasSuffix(path, ".observedGeneration") {

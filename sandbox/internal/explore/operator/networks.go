@@ -40,8 +40,8 @@ func (n *Networks) remove(network *incluster.Network) {
 	n.all = slices.DeleteFunc(n.all, func(other *incluster.Network) bool { return other == network })
 }
 
-// answering is the timeout for connecting to a port of the operator, which may have just started.
-// It is shorter than an API server's webhook timeout.
+// answering is the timeout for connecting to a port of the operator, whose process may have just
+// started. It is shorter than an API server's timeout for webhooks.
 const answering = 8 * time.Second
 
 // dial connects to a port of the operator. If several processes listen on the port, it connects to

@@ -29,8 +29,9 @@ type Operator struct {
 	// were outside a cluster. Environment lists additional environment variables, as NAME=VALUE.
 	Pod         *incluster.Pod
 	Environment []string
-	// Serve accepts API requests on a listener in the process's network namespace. Networks
-	// collects the network namespaces of all processes.
+	// Serve accepts the operator's API requests on a listener in the network namespace of the
+	// operator's process. Networks collects the network namespaces of all processes of the
+	// operator.
 	Serve    func(net.Listener)
 	Networks *Networks
 	// Bin is the directory of links to the programs embedded in the sandbox binary. Path is the
@@ -43,8 +44,8 @@ type Operator struct {
 	mu      sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
-	// killed is set when the process is killed on purpose, so that the kill does not count as an
-	// exit of the operator.
+	// killed is set when a caller kills the process on purpose, so that this end of the process
+	// does not count as an exit of the operator.
 	killed bool
 	// exits lists the exit statuses of processes, such as "exit status 1". words lists the same
 	// statuses, each with the last lines of output before the exit.
@@ -52,7 +53,8 @@ type Operator struct {
 	closed       bool
 }
 
-// Processes holds the operator's current process, which a fault may replace.
+// Processes refers to the current process of the operator. A fault may replace it with another
+// process.
 type Processes struct{ *Operator }
 
 // Another returns a second process of the same operator, but does not start it.

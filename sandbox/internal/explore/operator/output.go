@@ -61,8 +61,8 @@ func (o *Output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// look records a line that reports a failure, and searches the lines after a panic for the panic's
-// origin.
+// look examines a line of output. It records the line if it reports a failure, and searches the
+// lines after a panic for the panic's origin.
 func (o *Output) look(line []byte) {
 	panicked := panics.Match(line)
 	switch {
@@ -93,7 +93,7 @@ func (o *Output) locate(line string) {
 	}
 }
 
-// Tracing reports whether the program may still be writing the stack trace of a panic.
+// Tracing reports whether the operator has panicked and may still be writing the stack trace.
 func (o *Output) Tracing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// trace searches the lines after a panic for the first stack frame in the program's own code.
+// trace searches the lines of output after a panic for the first stack frame in the program's own
+// code.
 type trace struct {
 	// lines counts the lines searched since the panic. began is the time of the panic.
 	lines int

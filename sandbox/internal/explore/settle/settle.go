@@ -60,8 +60,9 @@ func (s *Settler) Over() int {
 	return s.first
 }
 
-// QuietFor returns the time since the last object change or the operator's last rejected write.
-// Habits (recurring changes) and writes without effect do not count.
+// QuietFor returns the time since the last object change, rejected write of the operator, or action
+// of explore or fuzz. Habits, which are changes and rejections that recur in a quiet cluster, do
+// not count.
 func (s *Settler) QuietFor() time.Duration {
 	return s.Habits.Quiet(s.Began, time.Now(), s.Enough())
 }
@@ -88,8 +89,8 @@ func (s *Settler) Quiet(step int) time.Duration {
 	return base.Quiet
 }
 
-// lastWriteCame reports whether the operator has sent all writes of the kind that concludes the
-// step in the baseline.
+// lastWriteCame reports whether the operator has sent its last write of the step, according to the
+// baseline (see BaseStep.Last).
 func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
 	if base.Lasts == 0 {
 		return false
@@ -132,14 +133,14 @@ func (s *Settler) Rest(ctx context.Context, step int, limit time.Duration) {
 func (s *Settler) Watches() []string { return s.Proxy.Watched() }
 
 // MissingWatches returns the resources that the operator watched right after its start in the
-// baseline, but does not watch now. Until the list is empty, the operator's start is incomplete.
+// baseline, but does not watch now. A start of the operator is complete when this list is empty.
 func (s *Settler) MissingWatches() []string {
 	now := s.Watches()
 	return slices.DeleteFunc(slices.Clone(s.Base.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
 }
 
-// RequestsIn counts the reads and writes that the operator has sent in the current step, and at
-// most the duration `while` ago.
+// RequestsIn counts the reads and writes that the operator has sent in the current step, within the
+// duration `while` before the call.
 func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	since := time.Now().Add(-while)
 	for _, request := range s.Log.Since(s.first) {
@@ -154,8 +155,8 @@ func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	return reads, writes
 }
 
-// Restless describes the most frequent change in the current step. It considers changes that are at
-// most the duration `while` old.
+// Restless describes the most frequent change in the current step, within the duration `while`
+// before the call.
 func (s *Settler) Restless(while time.Duration) string {
 	versions, _ := s.Recorder.All()
 	return observe.Restless(s.Log.Since(s.first), versions, s.Base.LockKeys(), while, time.Now())

@@ -19,8 +19,8 @@ import (
 
 // Limits are the time limits by which an operator is judged.
 type Limits struct {
-	// Quiet is the time without changes after which a cluster is considered quiet in baseline runs.
-	// Other runs use a shorter time, which is learned from the baseline.
+	// Quiet is the time without changes after which a cluster counts as quiet in baseline runs.
+	// Later runs use a time learned from the baseline runs, which is never longer.
 	Quiet time.Duration
 	// Settle is the maximum time until the cluster is quiet in a baseline run. Patience is the
 	// additional time allowed in a run with a fault or an edit.
@@ -30,9 +30,9 @@ type Limits struct {
 // mostLearning is the maximum ratio between the quiet time of a baseline run and Limits.Quiet.
 const mostLearning = 4
 
-// MostQuiet returns the maximum quiet time while a baseline is learned. On a busy machine, which
-// may have stalled the operator for longer than Limits.Quiet, the quiet time is increased up to
-// this maximum.
+// MostQuiet returns the maximum quiet time of baseline runs. If a busy machine may have stalled the
+// operator for longer than the quiet time, the baseline runs are repeated with a longer quiet time,
+// up to this maximum.
 func (l Limits) MostQuiet() time.Duration { return mostLearning * l.Quiet }
 
 // Maker creates testbeds for an operator. All testbeds begin with the same cluster state.

@@ -23,7 +23,8 @@ type Options struct {
 	// New is set if the testbed needs an unused sandbox, to rule out leftovers of earlier
 	// operators.
 	New bool
-	// Habits decides which object versions count as activity. Log stores the operator's requests.
+	// Habits decides which object versions count as activity, and not as recurring changes of a
+	// quiet cluster. Log stores the operator's requests.
 	Habits *observe.Habits
 	Log    *observe.Log
 }

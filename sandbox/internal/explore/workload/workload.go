@@ -114,7 +114,7 @@ type Wait struct {
 	Condition *condition.Condition
 }
 
-// Deleted is the value of Wait.For that waits until the object no longer exists.
+// Deleted is the value of Wait.For for a wait until the object no longer exists.
 const Deleted = "deleted"
 
 // Invariant is a CEL expression that must be true for every object version of a resource. The

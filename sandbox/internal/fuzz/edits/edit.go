@@ -35,9 +35,9 @@ const (
 // Classes lists all classes of values, in the order in which they are tested.
 var Classes = []Class{Plausible, Empty, Beyond, Wrong, Absent, Limit, Hostile}
 
-// Meant reports whether users may want values of the class. With such values, the operator must
-// reach the same state as with a new object. With other values, the operator may keep the previous
-// state.
+// Meant reports whether users may want values of the class. An edit that sets such a value must
+// lead to the same cluster state as a new object with this value. After other edits, the operator
+// may keep the previous state.
 func (c Class) Meant() bool {
 	return c == Plausible || c == Limit || c == Empty || c == Absent
 }
@@ -76,7 +76,7 @@ func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 	return whole, is
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. Integers are decoded as int64.
+// UnmarshalJSON implements [json.Unmarshaler]. It decodes integers as int64 instead of float64.
 func (e *Edit) UnmarshalJSON(text []byte) error {
 	type plain Edit
 	read := struct {
@@ -93,9 +93,10 @@ func (e *Edit) UnmarshalJSON(text []byte) error {
 	return utiljson.Unmarshal(read.Value, &e.Value)
 }
 
-// order sorts edits into the order in which they are tested. Each round contains an edit of each
-// property, and earlier rounds set more useful classes of values. Properties that are missing in
-// the sample object start two rounds later. Within a round, shallow properties come before deep
+// order sorts edits into the order in which they are tested. A round contains at most one edit of
+// each property, and successive rounds set values in the order of Classes. The rounds of a property
+// that is missing in the sample object start two rounds later. Within a round, edits of properties
+// in the sample object come first, and edits of shallow properties come before edits of deep
 // properties.
 func order(all []Edit, inSample map[string]bool) {
 	rank := map[string]int{}

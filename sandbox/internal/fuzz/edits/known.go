@@ -16,7 +16,8 @@ type value struct {
 	value any
 }
 
-// kind is a common kind of property, with values that cannot be derived from the schema alone.
+// kind is a known kind of property, such as a duration or a port, with values that cannot be
+// derived from the schema alone.
 type kind struct {
 	is     func(s *Schema, name string) bool
 	values []value

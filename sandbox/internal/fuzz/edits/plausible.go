@@ -18,11 +18,13 @@ import (
 // Schema is the OpenAPI schema of a property.
 type Schema = apiextensionsv1.JSONSchemaProps
 
-// deepest is the number of nesting levels for which optional properties are filled.
+// deepest is the number of nesting levels on which generated values contain optional properties and
+// list items.
 const deepest = 3
 
-// plausible returns a value that a schema allows, ignoring its CEL rules. It returns false if it
-// finds none. `name` is the property's name. `depth` is the number of nesting levels to fill.
+// plausible returns a value that a schema allows, ignoring the schema's CEL rules. It returns false
+// if it finds no such value. `name` is the property's name. `depth` is the number of nesting levels
+// on which optional properties and list items are generated.
 func plausible(s *Schema, name string, depth int) (any, bool) {
 	if value, is := decoded(s.Default); is && !empty(value) {
 		return value, true
@@ -89,7 +91,7 @@ func plausibleObject(s *Schema, depth int) (any, bool) {
 	if len(object) > 0 || depth <= 0 {
 		return object, true
 	}
-	// Fill one optional property, because an empty object would test little.
+	// Set one optional property, because an empty object would test little.
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		if value, ok := plausible(&property, name, depth-1); ok && !empty(value) {
@@ -153,8 +155,7 @@ func bounds(s *Schema) (least, most int64) {
 	return least, most
 }
 
-// formats maps each OpenAPI string format that API servers validate or clients use to a valid
-// string.
+// formats maps OpenAPI string formats, such as date-time, to an example of a valid string.
 var formats = map[string]string{
 	"date-time": "2030-01-02T03:04:05Z", "date": "2030-01-02", "duration": "90s", "uri": "https://example.com/a", "hostname": "a.example.com",
 	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "cidr": "192.0.2.0/24", "uuid": "123e4567-e89b-12d3-a456-426614174000", "byte": "YQ==",
@@ -185,7 +186,7 @@ func plausibleText(s *Schema) (any, bool) {
 	return text, true
 }
 
-// mostText is the maximum length of generated strings in bytes.
+// mostText is the maximum length of generated strings, in characters.
 const mostText = 20_000
 
 // matching returns a short string that matches a regular expression, or false if it finds none.
@@ -209,8 +210,9 @@ func matching(pattern string) (string, bool) {
 	return "", false
 }
 
-// grow writes a string that matches an expression. `optional` is the number of repetitions of
-// optional parts.
+// grow writes a string that matches an expression. If `optional` is 0, the string omits optional
+// parts and contains the first of several alternatives. Larger numbers include optional parts and
+// select later alternatives.
 func grow(b *strings.Builder, e *syntax.Regexp, optional int) {
 	if b.Len() > mostText {
 		return

@@ -58,9 +58,9 @@ func (r *rule) visit(e ast.Expr) {
 	}
 }
 
-// fromRules returns values near the constants in CEL rules. `own` lists the rules of the property,
-// and `around` the rules of enclosing objects, of which only those that mention the property
-// matter.
+// fromRules returns the constants in CEL rules as values and, for an integer, also the integers
+// next to it. `own` lists the rules of the property itself. `around` lists the rules of enclosing
+// objects; of these, only rules that mention the property are used.
 func fromRules(own, around []rule, name string, now any) []value {
 	var values []value
 	add := func(r rule) {

@@ -37,9 +37,9 @@ func Of(schema *Schema, sample map[string]any) []Edit {
 type place struct {
 	path Path
 	name string
-	// anchor is the shortest part of the property's path that is missing in the sample object.
-	// whole is the value that an edit sets at this part. It is nil if the sample object contains
-	// the property.
+	// anchor is the path of the property or of its outermost parent that is missing in the sample
+	// object. whole is the generated value at this path, including the property. Both are nil if
+	// the sample object contains the property.
 	anchor Path
 	whole  any
 }

@@ -26,7 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// idle is the time to wait before the memory of the idle sandbox is measured.
+// idle is the time for which the sandbox runs idle before its memory is measured.
 const idle = 20 * time.Second
 
 func main() {

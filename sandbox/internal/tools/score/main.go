@@ -32,7 +32,7 @@ import (
 //go:embed *.yaml
 var workloads embed.FS
 
-// row describes an operator and its known bugs, which are reported in a table row.
+// row describes an operator and its known bugs. The output contains a table row for each.
 type row struct {
 	name string
 	// module is the operator's Go module, or empty for an operator in this repository; crds is the
@@ -43,7 +43,8 @@ type row struct {
 	known                 []mistake
 }
 
-// mistake is a known bug of an operator. Its name begins with the number of the GitHub issue.
+// mistake is a known bug of an operator. Its name begins with the number of the GitHub issue about
+// the bug.
 type mistake struct {
 	name string
 	// fault is the kind of fault that reveals the bug, or empty for any kind. says lists phrases
@@ -116,7 +117,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// play runs explore for ten minutes, and returns the operator's table row.
+// play runs explore on the operator for ten minutes, and returns the operator's table row.
 func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(dir, r.name))
 	if err != nil {
@@ -171,7 +172,8 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	return r.line(found, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
 }
 
-// source copies the module's source to dir, because the module cache is read-only.
+// source copies the source of the operator's module to a directory below dir, because the files in
+// the module cache are read-only. It returns the path of the copy.
 func (r row) source(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.module+"@"+r.version).Output()
 	if err != nil {
@@ -193,7 +195,7 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// finding holds the fields of a finding's file that the table needs.
+// finding holds the fields of a file with a finding of explore that the table needs.
 type finding struct {
 	file  string
 	After float64 `json:"after"`
@@ -242,8 +244,8 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the files of the findings that a report lists. A report lists a single finding for
-// each group of findings.
+// shown returns the files of the findings that a report lists. A report lists only one of several
+// findings that probably have the same cause.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// again calls the function "look" after each event of the given informers, and retries it after a
-// delay if it fails.
+// again calls the function "look" after events of the given informers. If "look" fails, it calls
+// the function again after a delay.
 func (o *operator) again(ctx context.Context, factory informers.SharedInformerFactory, look func() error, all ...cache.SharedIndexInformer) error {
 	changed := make(chan struct{}, 1)
 	wake := func(any) {
@@ -184,8 +184,8 @@ func wantedClaims(ctx context.Context, o *operator, _, _ cache.SharedIndexInform
 	}, sets.Informer(), claims.Informer(), pods.Informer())
 }
 
-// takesPod fences a pod of a ReplicaSet by removing the pod's label, so that the ReplicaSet
-// releases the pod. The buggy variant replaces the pod's owner instead.
+// takesPod releases a pod from its ReplicaSet by removing a label that the ReplicaSet selects. The
+// buggy variant replaces the pod's owner instead.
 func takesPod(ctx context.Context, o *operator, t *Thing) error {
 	fenced, err := o.client.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "fenced=true"})
 	if err != nil {

@@ -43,8 +43,8 @@ func (o *operator) keepExtra(ctx context.Context, t *Thing) error {
 	return ignoreNotFound(o.client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, t.Name+"-extra", metav1.DeleteOptions{}))
 }
 
-// refuse reports in the status that the spec is invalid. Fuzz recognizes the rejection by the phase
-// Refused.
+// refuse reports in the status that the spec is invalid. By the phase Refused, fuzz detects that
+// the operator has rejected the spec.
 func (o *operator) refuse(ctx context.Context, t *Thing, problem string) error {
 	return o.report(ctx, t, Status{Problem: problem, Phase: "Refused", ObservedGeneration: t.Generation})
 }
@@ -58,8 +58,8 @@ func emptyList(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// divides computes a number divided by the count in the Thing's spec. The buggy variant panics if the count
-// is 0.
+// divides computes a number divided by the count in the Thing's spec. The buggy variant panics if
+// the count is 0.
 func divides(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong || t.Spec.Count > 0 {
 		fmt.Fprintln(os.Stderr, "for each:", 100/t.Spec.Count)
@@ -137,8 +137,11 @@ func writesBack(ctx context.Context, o *operator, t *Thing) error {
 	return sticky(ctx, o, t)
 }
 
-// hasty handles a Thing like the function answer. The buggy variant reports an edit as observed
-// before it acts on the edit.
+// hasty keeps a ConfigMap with the fields of the Thing's spec up to date, and a second ConfigMap if
+// "extra" is set. It then reports the edit as observed in the status. It rejects an invalid spec.
+// The buggy variant keeps only the first ConfigMap, and reports an edit as observed before it
+// updates the ConfigMap. If the operator is killed in between or the update fails, the ConfigMap
+// remains outdated, because the buggy variant ignores edits that are reported as observed.
 func hasty(ctx context.Context, o *operator, t *Thing) error {
 	if !o.wrong {
 		return answer(ctx, o, t)
@@ -157,7 +160,7 @@ func hasty(ctx context.Context, o *operator, t *Thing) error {
 const preparations = 50
 
 // rigid prepares a new Thing with many writes before it reports the Thing as ready. The buggy
-// variant gives up on a Thing that is edited meanwhile.
+// variant gives up on a Thing that is edited during the preparation.
 func rigid(ctx context.Context, o *operator, t *Thing) error {
 	if o.known[t.UID] {
 		return nil

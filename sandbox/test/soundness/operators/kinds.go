@@ -69,15 +69,14 @@ var (
 		"{apiVersion: parts.example.com/v1, kind: Part, spec: {of: thing}}")
 )
 
-// fence sets a condition in the status of a Thing's pod. The kubelet does not manage this
-// condition.
+// fence sets a condition that the kubelet does not manage, in the status of a Thing's pod.
 func fence(ctx context.Context, o *operator, t *Thing) error {
 	_, err := o.client.CoreV1().Pods(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"example.com/Fenced","status":"True"}]}}`), metav1.PatchOptions{}, "status")
 	return err
 }
 
-// markNode sets a condition in a node's status. The kubelet does not manage this condition.
+// markNode sets a condition that the kubelet does not manage, in the status of a node.
 func markNode(ctx context.Context, o *operator, _ *Thing) error {
 	nodes, err := o.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil || len(nodes.Items) == 0 {
@@ -153,8 +152,8 @@ func (o *operator) started() error {
 	return file.Close()
 }
 
-// secondRun handles a Thing like the function observedBehind. The buggy variant prints a data race
-// only in its second process, which belongs to the second fault-free run.
+// secondRun handles a Thing like the function observedBehind. The buggy variant prints a data race,
+// but only in the second process that is started, which runs the second run without faults.
 func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	switch {
 	case o.wrong && o.count() == 2:
@@ -165,8 +164,8 @@ func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	return observedBehind(ctx, &operator{client: o.client, things: o.things}, t)
 }
 
-// heartbeat writes an object every two seconds without changing it. The buggy variant gives up on a
-// Thing after a failed write.
+// heartbeat keeps a Thing's ConfigMap up to date, and writes the unchanged ConfigMap every two
+// seconds. The buggy variant gives up on the Thing after a failed write.
 func heartbeat(ctx context.Context, o *operator, t *Thing) error {
 	return o.beside(ctx, t, func() error {
 		maps := o.client.CoreV1().ConfigMaps(t.Namespace)
@@ -178,8 +177,8 @@ func heartbeat(ctx context.Context, o *operator, t *Thing) error {
 	})
 }
 
-// toggles changes a status field every two seconds. The buggy variant gives up on a Thing after a
-// failed write.
+// toggles keeps a Thing's ConfigMap up to date, and changes a status field every two seconds. The
+// buggy variant gives up on the Thing after a failed write of the ConfigMap.
 func toggles(ctx context.Context, o *operator, t *Thing) error {
 	return o.beside(ctx, t, func() error {
 		now, err := o.live(ctx, t)

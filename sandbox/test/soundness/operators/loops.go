@@ -31,7 +31,8 @@ func keepUnowned(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// removeUnowned deletes the ConfigMap that keepUnowned has created, and retries until it succeeds.
+// removeUnowned deletes the ConfigMap that keepUnowned has created, and retries until the deletion
+// succeeds.
 func (o *operator) removeUnowned(ctx context.Context, namespace, name string) {
 	for ctx.Err() == nil {
 		err := o.client.CoreV1().ConfigMaps(namespace).Delete(ctx, name, metav1.DeleteOptions{})
@@ -43,8 +44,8 @@ func (o *operator) removeUnowned(ctx context.Context, namespace, name string) {
 }
 
 // tombstones deletes the ConfigMap of a deleted Thing. The buggy variant panics on a
-// DeletedFinalStateUnknown, which the informer delivers if it detects a deletion only when it lists
-// again.
+// DeletedFinalStateUnknown, which the informer delivers for a deletion whose watch event it has
+// missed.
 func tombstones(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	return o.withDeletions(ctx, things, maps, func(object any) *unstructured.Unstructured {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is && !o.wrong {
@@ -67,7 +68,7 @@ func missedDeletions(ctx context.Context, o *operator, things, maps cache.Shared
 }
 
 // deletedMeanwhile deletes the ConfigMap of a deleted Thing. The buggy variant does not clean up
-// after Things that were deleted while it was not running.
+// after Things that were deleted while the operator was not running.
 func deletedMeanwhile(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	if !o.wrong {
 		if err := o.sweep(ctx, func(name cache.ObjectName) (bool, error) {
@@ -119,8 +120,8 @@ func (o *operator) withDeletions(ctx context.Context, things, maps cache.SharedI
 	return o.reconcileAll(ctx, keepUnowned, things, maps)
 }
 
-// staleSweep deletes ConfigMaps without a Thing when it starts. The buggy variant relies on the
-// first list of its informer, which may be stale.
+// staleSweep deletes ConfigMaps without a Thing when the operator starts. The buggy variant relies
+// on the first list of its informer, which may be stale.
 func staleSweep(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	go things.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), things.HasSynced) {
@@ -140,8 +141,8 @@ func staleSweep(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	return o.reconcileAll(ctx, keepUnowned, things, maps)
 }
 
-// watchEnds uses a plain watch instead of an informer. The buggy variant does not reopen the watch
-// after it has ended.
+// watchEnds keeps ConfigMaps up to date with a plain watch instead of an informer. The buggy
+// variant does not reopen the watch after it has ended.
 func watchEnds(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	for {
 		version, err := o.lookAtAll(ctx)
@@ -163,8 +164,8 @@ func watchEnds(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer)
 	}
 }
 
-// watchSkips uses a plain watch instead of an informer. The buggy variant reopens an ended watch at
-// the current revision, and misses the changes in between.
+// watchSkips keeps ConfigMaps up to date with a plain watch instead of an informer. The buggy
+// variant reopens an ended watch at the current revision, and misses the changes in between.
 func watchSkips(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	version, err := o.lookAtAll(ctx)
 	if err != nil {

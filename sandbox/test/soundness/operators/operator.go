@@ -79,7 +79,7 @@ type operator struct {
 	given map[types.UID]bool
 }
 
-// run handles Things until an error occurs.
+// run starts the named operator, which handles Things until an error occurs.
 func (o *operator) run(ctx context.Context) (err error) {
 	if o.config, err = clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 
 const finalizer = "example.com/clean-up"
 
-// finalized reports whether a Thing has the finalizer. It adds the finalizer unless the Thing is
-// being deleted.
+// finalized reports whether a Thing has the finalizer. If the finalizer is missing and the Thing is
+// not being deleted, it adds the finalizer and returns false.
 func (o *operator) finalized(ctx context.Context, t *Thing) (bool, error) {
 	if t.DeletionTimestamp != nil || slices.Contains(t.Finalizers, finalizer) {
 		return slices.Contains(t.Finalizers, finalizer), nil
@@ -30,8 +30,8 @@ func (o *operator) release(ctx context.Context, t *Thing) error {
 	return o.update(ctx, t)
 }
 
-// finalizerMemory removes its finalizer from a deleted Thing. The buggy variant does so only for
-// Things that the same process has seen before their deletion.
+// finalizerMemory removes its finalizer from a deleted Thing. The buggy variant does so only if the
+// same process has seen the Thing before the deletion.
 func finalizerMemory(ctx context.Context, o *operator, t *Thing) error {
 	if t.DeletionTimestamp == nil {
 		o.known[t.UID] = true

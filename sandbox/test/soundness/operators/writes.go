@@ -68,7 +68,7 @@ func generatedNames(ctx context.Context, o *operator, t *Thing) error {
 }
 
 // roles creates three ConfigMaps, one of which has the role "leader". In the buggy variant, each
-// process makes the first ConfigMap that it creates the leader.
+// process gives this role to the first ConfigMap that it creates.
 func roles(ctx context.Context, o *operator, t *Thing) error {
 	for {
 		all, err := o.children(ctx, t)
