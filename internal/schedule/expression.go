@@ -174,7 +174,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 	if err != nil || step == 0 {
 		return 0, 0, 0, f.explain(item, fmt.Errorf("the step %q is not a positive number", stepText))
 	}
-	// A user who writes "*/90" expects a tick every 90 minutes, but cron would start each hour anew
+	// A user who writes "*/90" expects a tick every 90 minutes, but cron would start each hour again
 	// and tick once per hour.
 	if size := high - low + 1; step > 1 && step >= size {
 		return 0, 0, 0, fmt.Errorf("the step of %s is not shorter than its %d values: if only the first is meant, write %d", item, size, low)

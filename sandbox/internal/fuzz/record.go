@@ -53,7 +53,7 @@ func (r *record) matters() func(*observe.Request) bool {
 }
 
 // act records an action of fuzz in the timeline. Each action counts as activity, so that waiting
-// for a quiet cluster starts anew.
+// for a quiet cluster starts again.
 func (r *record) act(format string, args ...any) {
 	r.notes.Add(format, args...)
 	r.settler.Act()
