@@ -10,8 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,7 +50,6 @@ type drainReconciler struct {
 	freezes   *freeze.Reader
 	metrics   *metrics
 	clock     clock.PassiveClock
-	recorder  events.EventRecorder
 	// tell queues the NodeMaintenance with the given name for the controller "node-maintenance".
 	tell func(maintenance string)
 }
@@ -81,7 +80,9 @@ func (r *drainReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 			if out, err = l.confirm(ctx, &in, out); err != nil {
 				return ctrl.Result{}, err
 			}
-			r.move(ctx, m, request.Name, &of, &in, &out)
+			if err := r.move(ctx, m, request.Name, &of, &in, &out); err != nil {
+				return ctrl.Result{}, err
+			}
 		}
 	}
 	state := decision.Drain{UID: of.uid, Empty: out.Left == 0, Settled: out.Settled, Reason: out.Reason, Message: out.Message}
@@ -117,14 +118,19 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 // move evicts pods and requests restarts. It records evictions and requests that the API server
 // refused, and continues with the other pods. Otherwise users of one namespace could stop the
 // entire drain, because they can make requests in their namespace fail, for example with a
-// ResourceQuota.
-func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) {
+// ResourceQuota. If a ScheduledRestart has changed since it was read, move returns a conflict.
+func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) error {
+	var conflict error
 	for _, key := range out.Restart {
-		if err := r.restarts.request(ctx, m, in.Deployments[key], of.start); err != nil {
-			r.drains.refuseRestart(node, key, err.Error(), r.clock.Now())
+		switch err := r.restarts.request(ctx, m, in.Deployments[key], of.start); {
+		case apierrors.IsConflict(err):
+			conflict = err
+			continue
+		case err != nil:
+			r.drains.requested(node, key, err.Error())
 			continue
 		}
-		r.drains.acceptRestart(node, key)
+		r.drains.requested(node, key, "")
 		ctrl.LoggerFrom(ctx).Info("Requested a restart that moves pods", "node", node, "Deployment", klog.KRef(key.Namespace, key.Name))
 	}
 	slots := make(chan struct{}, atOnce)
@@ -137,6 +143,7 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 		})
 	}
 	done.Wait()
+	return conflict
 }
 
 // evict evicts a pod. Errors, for example of a webhook that does not respond, are treated like
@@ -144,13 +151,10 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 func (r *drainReconciler) evict(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, pod *corev1.Pod) {
 	result, refusal, err := eviction.Evict(ctx, r.client, client.ObjectKeyFromObject(pod), pod.UID)
 	r.metrics.evictions.WithLabelValues(string(result)).Inc()
-	switch {
-	case err != nil:
-		r.drains.refuse(node, pod.UID, err.Error(), r.clock.Now())
-	case refusal != "":
-		r.drains.refuse(node, pod.UID, refusal, r.clock.Now())
-	default:
-		r.drains.accept(node, pod.UID)
+	if err != nil {
+		refusal = err.Error()
+	}
+	if r.drains.evicted(node, pod.UID, refusal); refusal == "" {
 		ctrl.LoggerFrom(ctx).Info("Evicted a pod", "pod", klog.KObj(pod), "node", node, "NodeMaintenance", m.Name)
 	}
 }

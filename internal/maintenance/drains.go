@@ -46,12 +46,10 @@ type drainOf struct {
 	pauseFor time.Duration
 	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
-	// refused maps the UIDs of pods whose eviction was refused to the last refusal. attempts maps
-	// them to the number of consecutive refusals.
-	refused  map[types.UID]moves.Refused
-	attempts map[types.UID]int
-	// notRequested maps Deployments to the refusal of the last request for a restart.
-	notRequested map[types.NamespacedName]moves.Refused
+	// refused holds the refused evictions, by the UID of the pod, and notRequested the refused
+	// requests for restarts, by the Deployment.
+	refused      refusals[types.UID]
+	notRequested refusals[types.NamespacedName]
 	// doubtful is true if the node on the API server is not cordoned for the NodeMaintenance,
 	// unlike in the cache.
 	doubtful bool
@@ -74,7 +72,7 @@ func (d *drains) watch(maintenance string, status *tidekeeperv1.NodeMaintenanceS
 		p := status.Nodes[node]
 		of := d.byNode[node]
 		if of == nil || of.uid != p.UID || of.maintenance != maintenance || !of.start.Equal(p.StartTime.Time) {
-			of = &drainOf{maintenance: maintenance, uid: p.UID, start: p.StartTime.Time, pauseFor: lookPause, refused: map[types.UID]moves.Refused{}, attempts: map[types.UID]int{}, notRequested: map[types.NamespacedName]moves.Refused{}}
+			of = &drainOf{maintenance: maintenance, uid: p.UID, start: p.StartTime.Time, pauseFor: lookPause, refused: refusals[types.UID]{}, notRequested: refusals[types.NamespacedName]{}}
 			d.byNode[node] = of
 		}
 		if moves := slices.Contains(moving, node); moves != of.moving || of.state == nil {
@@ -156,57 +154,54 @@ const (
 	lastRetry  = time.Minute
 )
 
-// refuse records that the eviction of a pod was refused.
-func (d *drains) refuse(node string, pod types.UID, reason string, now time.Time) {
+// refusals maps pods or Deployments to the last refusal of a request for them.
+type refusals[K comparable] map[K]moves.Refused
+
+// add records a refusal.
+func (r refusals[K]) add(key K, reason string, now time.Time) {
+	delay := firstRetry
+	if last, again := r[key]; again {
+		delay = min(lastRetry, 2*last.Again.Sub(last.At))
+	}
+	r[key] = moves.Refused{Reason: reason, At: now, Again: now.Add(delay)}
+}
+
+// update calls `do` with the state of a node that is being drained, while it holds the lock.
+func (d *drains) update(node string, do func(*drainOf)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if of := d.byNode[node]; of != nil {
-		delay := min(lastRetry, firstRetry<<min(of.attempts[pod], 5))
-		of.attempts[pod]++
-		of.refused[pod] = moves.Refused{Reason: reason, At: now, Again: now.Add(delay)}
+		do(of)
 	}
 }
 
-// accept records that the eviction of a pod was accepted.
-func (d *drains) accept(node string, pod types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if of := d.byNode[node]; of != nil {
-		delete(of.refused, pod)
-		delete(of.attempts, pod)
-	}
-}
-
-// refuseRestart records that a restart of a Deployment could not be requested.
-func (d *drains) refuseRestart(node string, deployment types.NamespacedName, reason string, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if of := d.byNode[node]; of != nil {
-		delay := firstRetry
-		if last, again := of.notRequested[deployment]; again {
-			delay = min(lastRetry, 2*last.Again.Sub(last.At))
+// evicted records that the eviction of a pod was accepted, or the reason why it was refused.
+func (d *drains) evicted(node string, pod types.UID, refusal string) {
+	d.update(node, func(of *drainOf) {
+		if refusal == "" {
+			delete(of.refused, pod)
+			return
 		}
-		of.notRequested[deployment] = moves.Refused{Reason: reason, At: now, Again: now.Add(delay)}
-	}
+		of.refused.add(pod, refusal, d.clock.Now())
+	})
 }
 
-// acceptRestart records that a restart of a Deployment was requested.
-func (d *drains) acceptRestart(node string, deployment types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if of := d.byNode[node]; of != nil {
-		delete(of.notRequested, deployment)
-	}
+// requested records that a restart of a Deployment was requested, or the reason why the request was
+// refused.
+func (d *drains) requested(node string, deployment types.NamespacedName, refusal string) {
+	d.update(node, func(of *drainOf) {
+		if refusal == "" {
+			delete(of.notRequested, deployment)
+			return
+		}
+		of.notRequested.add(deployment, refusal, d.clock.Now())
+	})
 }
 
 // doubt records that a node on the API server is not cordoned for its NodeMaintenance, unlike in
 // the cache.
 func (d *drains) doubt(node string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if of := d.byNode[node]; of != nil {
-		of.doubtful = true
-	}
+	d.update(node, func(of *drainOf) { of.doubtful = true })
 }
 
 // doubted lists the nodes of a NodeMaintenance for which [drains.doubt] was called after the last
@@ -234,11 +229,7 @@ const (
 // pace sets the minimum time until the pods of a node are listed again, after a reconcile that sent
 // the given number of read requests to the API server.
 func (d *drains) pace(node string, reads int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if of := d.byNode[node]; of != nil {
-		of.pauseFor = pauseAfter(reads)
-	}
+	d.update(node, func(of *drainOf) { of.pauseFor = pauseAfter(reads) })
 }
 
 // enqueue queues the node of a changed pod if the node is being drained.

@@ -28,7 +28,8 @@ import (
 // look reads the facts about the pods of a node for a reconcile. It reads the first mostRead
 // Deployments of the node from the API server. It takes further Deployments from the cache, and
 // reads them from the API server only if their pods are about to be moved. The number of its
-// requests is therefore bounded, although tenants choose the number of Deployments.
+// requests is therefore bounded, although tenants choose the number of Deployments, except in
+// namespaces that the cache does not cover.
 type look struct {
 	*drainReconciler
 	node string

@@ -65,7 +65,7 @@ func newDrainOfMany(t *testing.T, singles, replicated map[string]int) *drainOfMa
 		}
 	}
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&corev1.Pod{}, index.PodNode, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
+		WithIndex(&corev1.Pod{}, index.PodNode, index.PodsByNode().Values).Build()
 	live := interceptor.NewClient(cached, interceptor.Funcs{
 		Get: func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			d.reads[fmt.Sprintf("%T", o)]++

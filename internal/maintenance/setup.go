@@ -52,7 +52,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	moves := newRestarts(mgr.GetClient(), requests.Served(mgr), c)
 	drainer := &drainReconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), drains: known, restarts: moves, freezes: freezes, metrics: m, clock: c,
-		recorder: mgr.GetEventRecorder("tidekeeper"), tell: func(name string) { wakeups.Enqueue(requestFor(name)) },
+		tell: func(name string) { wakeups.Enqueue(requestFor(name)) },
 	}
 	pods := handler.TypedFuncs[client.Object, reconcile.Request]{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
