@@ -15,8 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -31,7 +33,8 @@ import (
 )
 
 // drainOfMany is the drain of a node with one pod each of many Deployments. The API server refuses to
-// create ScheduledRestarts in the namespace "hostile".
+// create ScheduledRestarts in the namespace "hostile", and already has those of the namespace "edited",
+// unlike the cache.
 type drainOfMany struct {
 	*drainReconciler
 	clock *clocktesting.FakePassiveClock
@@ -78,8 +81,11 @@ func newDrainOfMany(t *testing.T, singles, replicated map[string]int) *drainOfMa
 	})
 	writes := interceptor.NewClient(cached, interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
-			if d.requested[o.GetNamespace()]++; o.GetNamespace() == "hostile" {
+			switch d.requested[o.GetNamespace()]++; o.GetNamespace() {
+			case "hostile":
 				return errors.New("exceeded quota")
+			case "edited":
+				return apierrors.NewAlreadyExists(schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}, o.GetName())
 			}
 			return nil
 		},
@@ -179,5 +185,20 @@ func TestRefusedRequests(t *testing.T) {
 	state := d.drains.states("weekly")["a"]
 	if state.Reason != "RestartFailed" || !strings.Contains(state.Message, "pod hostile/app1-0-7d9f-x (Deployment/app1-0): a restart that moves it cannot be requested") || !strings.Contains(state.Message, "exceeded quota") {
 		t.Errorf("the state is %+v", state)
+	}
+}
+
+// TestRequestOvertaken checks that a ScheduledRestart that has changed since it was read is reported as
+// a conflict, which is retried at once, and not as a refusal.
+func TestRequestOvertaken(t *testing.T) {
+	d := newDrainOfMany(t, map[string]int{"edited": 1}, map[string]int{"shop": 2})
+	if _, err := d.Reconcile(t.Context(), requestFor("a")); !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v, want a conflict", err)
+	}
+	if d.evicted["shop"] != 2 {
+		t.Errorf("evicted %v, want the two pods of shop", d.evicted)
+	}
+	if of, _ := d.drains.look("a"); len(of.notRequested) > 0 {
+		t.Errorf("recorded as refused: %v", of.notRequested)
 	}
 }
