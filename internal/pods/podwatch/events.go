@@ -4,12 +4,14 @@
 package podwatch
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
@@ -49,20 +51,31 @@ type eventFeed struct {
 	emit func(*corev1.Event, *corev1.Pod)
 
 	mu      sync.Mutex
-	pods    map[types.UID]*corev1.Pod
+	pods    map[types.UID]knownPod
 	waiting []*corev1.Event // oldest first
+	initial []*corev1.Event // until the initial list is complete
 }
 
+// knownPod is a watched pod in its latest state.
+type knownPod struct {
+	*corev1.Pod
+	// found is true if the pod was reported as [Found], without its earlier transitions.
+	found bool
+}
+
+func newEventFeed() *eventFeed { return &eventFeed{pods: map[types.UID]knownPod{}} }
+
 // keep adds a pod to the known pods, and forwards the events that were waiting for the pod. If the
-// pod is already known, keep only updates its state.
-func (f *eventFeed) keep(pod *corev1.Pod) {
+// pod is already known, keep only updates its state. found is true if the pod is reported as
+// [Found].
+func (f *eventFeed) keep(pod *corev1.Pod, found bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, known := f.pods[pod.UID]
-	f.pods[pod.UID] = pod
-	if known {
+	if earlier, known := f.pods[pod.UID]; known {
+		f.pods[pod.UID] = knownPod{pod, earlier.found}
 		return
 	}
+	f.pods[pod.UID] = knownPod{pod, found}
 	rest := f.waiting[:0]
 	for _, e := range f.waiting {
 		if e.InvolvedObject.UID == pod.UID {
@@ -82,23 +95,57 @@ func (f *eventFeed) forget(pod *corev1.Pod) {
 	delete(f.pods, pod.UID)
 }
 
-// add forwards an event as soon as its pod is known. If past is true, the event happened before the
-// watch began. Such an event is skipped if its pod is already known, because the state that the
-// event explains is not reported.
-func (f *eventFeed) add(e *corev1.Event, past bool) {
+// add forwards an event as soon as its pod is known. initial is true for the events of the watch's
+// initial list, which come in no order; they are kept until the list is complete.
+func (f *eventFeed) add(e *corev1.Event, initial bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	pod, known := f.pods[e.InvolvedObject.UID]
-	switch {
-	case known && !past:
-		f.emit(e, pod)
-	case !known:
-		if len(f.waiting) == maxWaiting {
-			f.waiting[0] = nil
-			f.waiting = f.waiting[1:]
-		}
-		f.waiting = append(f.waiting, e)
+	if initial {
+		f.initial = append(f.initial, e)
+		return
 	}
+	f.forwardInitial()
+	f.forward(e)
+}
+
+// listed forwards the events of the initial list once it is complete.
+func (f *eventFeed) listed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forwardInitial()
+}
+
+// forwardInitial forwards the events of the initial list in the order in which they were written.
+// It skips events about pods that were reported as [Found], because the states that the events
+// explain are not reported. The watch of events begins after that of the pods, so there can also be
+// events about pods that were created in between.
+func (f *eventFeed) forwardInitial() {
+	slices.SortStableFunc(f.initial, func(a, b *corev1.Event) int {
+		order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+		if err != nil {
+			return 0 // an API server whose resource versions are not numbers
+		}
+		return order
+	})
+	for _, e := range f.initial {
+		if !f.pods[e.InvolvedObject.UID].found {
+			f.forward(e)
+		}
+	}
+	f.initial = nil
+}
+
+// forward emits an event, or lets it wait until its pod is known.
+func (f *eventFeed) forward(e *corev1.Event) {
+	if pod, known := f.pods[e.InvolvedObject.UID]; known {
+		f.emit(e, pod.Pod)
+		return
+	}
+	if len(f.waiting) == maxWaiting {
+		f.waiting[0] = nil
+		f.waiting = f.waiting[1:]
+	}
+	f.waiting = append(f.waiting, e)
 }
 
 // trimEvent is the informer's transform of events. It keeps only the fields that this package

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // eventSource is a fake API server that serves events.
@@ -24,7 +23,7 @@ type eventSource struct {
 	*source
 	// there lists the events that exist before the watch begins.
 	there []*corev1.Event
-	// refusal, if not nil, is the error response to all requests.
+	// refusal, if not nil, is the error response to all requests, until the test changes it.
 	refusal error
 }
 
@@ -102,6 +101,31 @@ func TestWatchEvents(t *testing.T) {
 	}
 }
 
+// TestWatchEventsThatAreListedLate checks that a pod that is created before the events have been
+// listed keeps its events, in the order in which they were written, while the earlier events of a
+// pod that was found are not reported.
+func TestWatchEventsThatAreListedLate(t *testing.T) {
+	there := named("web")
+	w := &Watcher{OnNoEvents: func(err error) { t.Errorf("no events: %v", err) }}
+	w.Events = &eventSource{there: []*corev1.Event{event("pulling", there, 1, "Pulling")}, refusal: apierrors.NewServiceUnavailable("busy")}
+	watching(t, w, []*corev1.Pod{there}, func(s *source, got *collector, _ chan error) {
+		got.take()
+		db := named("db")
+		db.UID = "db"
+		s.Add(db)
+		s.events.Add(event("z", db, 4, "Scheduled"))
+		for i, reason := range []string{"Pulling", "Pulled", "Created", "Started"} {
+			s.events.Add(event(string('y'-rune(i)), db, 5, reason))
+		}
+		settle()
+		want(t, got, "db: 0 Created", "db: ? Phase >Pending")
+		s.events.fail(nil)
+		time.Sleep(time.Minute) // sleep: in a bubble
+		synctest.Wait()
+		want(t, got, "db: 4 Event app Scheduled", "db: 5 Event app Pulling", "db: 5 Event app Pulled", "db: 5 Event app Created", "db: 5 Event app Started")
+	})
+}
+
 // TestWatchWithoutEvents checks that pods are watched even if the client has no right to read
 // events.
 func TestWatchWithoutEvents(t *testing.T) {
@@ -124,17 +148,17 @@ func TestWatchWithoutEvents(t *testing.T) {
 // bounded.
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	var emitted []string
-	feed := &eventFeed{pods: map[types.UID]*corev1.Pod{}}
+	feed := newEventFeed()
 	feed.emit = func(e *corev1.Event, _ *corev1.Pod) { emitted = append(emitted, e.Name) }
 	pod := named("db")
 	for i := range maxWaiting + 2 {
 		feed.add(event(fmt.Sprint(i), pod, i, "Pulling"), false)
 	}
-	feed.keep(pod)
+	feed.keep(pod, false)
 	if len(emitted) != maxWaiting || emitted[0] != "2" || len(feed.waiting) != 0 {
 		t.Errorf("%d events are reported, the first is %s, and %d wait", len(emitted), emitted[0], len(feed.waiting))
 	}
-	feed.keep(pod)
+	feed.keep(pod, false)
 	if len(emitted) != maxWaiting {
 		t.Error("a change of the pod repeats its events")
 	}

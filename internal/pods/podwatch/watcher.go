@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/informers"
@@ -65,7 +64,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	connection := &reconnect.Connection{
 		Source: cache.ToListerWatcherWithContext(w.Source), OnLost: w.OnLost, OnRegained: w.OnRegained, Stop: stop,
 	}
-	feed := &eventFeed{pods: map[types.UID]*corev1.Pod{}}
+	feed := newEventFeed()
 	handler := w.handler(queue.Add, backlogs, feed)
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(connection.ListerWatcher(), w.Source),
@@ -119,7 +118,7 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 		Handler: informers.Handler[*corev1.Event]{
 			Add: func(e *corev1.Event, initial bool) {
 				if w.selects(e.InvolvedObject.Name) {
-					feed.add(e, initial && !w.History)
+					feed.add(e, initial)
 				}
 			},
 			Update: func(old, e *corev1.Event) {
@@ -131,7 +130,12 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 			},
 		},
 	})
-	informer.RunWithContext(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		feed.listed()
+	}
+	running.Wait()
 }
 
 // handler returns the event handler of the pod informer. It appends observations to the backlogs
@@ -150,7 +154,7 @@ func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventF
 		case o.gone:
 			feed.forget(o.pod)
 		default:
-			feed.keep(o.pod)
+			feed.keep(o.pod, o.initial)
 		}
 	}
 	feed.emit = func(e *corev1.Event, pod *corev1.Pod) { add(observation{pod: pod, event: e}) }
