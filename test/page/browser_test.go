@@ -37,6 +37,7 @@ func TestPage(t *testing.T) {
 	t.Run("pause", func(t *testing.T) { pauses(ctx, t, d) })
 	t.Run("keyboard", func(t *testing.T) { keyboard(ctx, t, d) })
 	t.Run("places", func(t *testing.T) { staysInPlace(ctx, t, d) })
+	t.Run("pages that were left", func(t *testing.T) { keepsPages(ctx, t, d) })
 	t.Run("pages that do not exist", func(t *testing.T) { refusesPages(ctx, t, d) })
 	t.Run("two clicks", func(t *testing.T) { twoClicks(ctx, t, d) })
 	t.Run("rows at 400 px", func(t *testing.T) { narrow(ctx, t, d) })

@@ -6,7 +6,9 @@ package page
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -84,6 +86,50 @@ func twoClicks(ctx context.Context, t *testing.T, d *dashboard) {
 	open(ctx, t, d.base+"/")
 	click("a slow pod", `document.querySelector("[aria-labelledby=h-slow] tbody a")`)
 	inView("the panel says what the pod waited for", `document.getElementById("panel")`, `/Ready \S+ after it was created[^]*Waited for/i`)
+}
+
+// keepsPages checks that a page that was left, or whose link was pointed at, is shown at once even
+// if the plugin does not answer, and follows the cluster again when it does. After 30 s it is not
+// shown any more.
+func keepsPages(ctx context.Context, t *testing.T, d *dashboard) {
+	signal := func(s os.Signal) {
+		t.Helper()
+		if err := d.process.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { signal(syscall.SIGCONT) })
+	const click = `[...document.querySelectorAll("nav a")].find(a => a.pathname === "%s").click()`
+	const heading = `document.querySelector("main h1")?.textContent`
+	visit := func(path, shown string) {
+		t.Helper()
+		value[bool](ctx, t, fmt.Sprintf("("+click+", true)", path))
+		until(ctx, t, path+" is shown", heading+fmt.Sprintf(" === %q", shown))
+	}
+	open(ctx, t, d.base+"/restarts")
+	until(ctx, t, "the page shows the restart", `document.getElementById("restart-shop/web")`)
+	value[bool](ctx, t, `(window.clock = Date.now(), Date.now = () => window.clock, true)`)
+	visit("/pods", "Start-up")
+	signal(syscall.SIGSTOP)
+	visit("/restarts", "Restarts")
+	if !value[bool](ctx, t, `!!document.getElementById("restart-shop/web")`) {
+		t.Error("the page that was left is shown without its restart")
+	}
+	signal(syscall.SIGCONT)
+	kubectl(t, fmt.Sprintf(strayRestart, "kept"), "apply", "-f", "-")
+	until(ctx, t, "it follows the cluster", `document.getElementById("restart-shop/stray")`)
+	kubectl(t, "", "delete", "scheduledrestart", "stray", "-n", "shop")
+
+	value[bool](ctx, t, `(performance.clearResourceTimings(), [...document.querySelectorAll("nav a")].find(a => a.pathname === "/capacity").dispatchEvent(new PointerEvent("pointerover", {bubbles: true})), true)`)
+	until(ctx, t, "the page of a link that is pointed at is fetched", `performance.getEntriesByType("resource").some(e => e.name.endsWith("/-/page/capacity") && e.responseEnd)`)
+	value[bool](ctx, t, `new Promise(done => setTimeout(done, 0, true))`)
+	signal(syscall.SIGSTOP)
+	visit("/capacity", "What if")
+	if got := value[string](ctx, t, fmt.Sprintf(`(window.clock += 30001, `+click+`, `+heading+`)`, "/restarts")); got != "What if" {
+		t.Errorf("after 30 s the page %q is shown before the plugin has answered", got)
+	}
+	signal(syscall.SIGCONT)
+	until(ctx, t, "it is shown when the plugin answers", heading+` === "Restarts"`)
 }
 
 // refusesPages checks that a page about a pool that does not exist, or that is deleted, says so, and is

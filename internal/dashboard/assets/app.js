@@ -10,7 +10,7 @@ const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
 const key = "tide-ticket", me = crypto.randomUUID();
-let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "", shown = "";
+let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, received = 0, at = "", context = "", shown = "", current = null;
 
 // The link has a code in its fragment, which no browser sends, and which is spent for a token. The
 // token is in memory only. For a reload of the tab there is a ticket, which is spent like a code: it
@@ -73,6 +73,8 @@ const ask = (path, options = {}) => fetch(path, { ...options, headers: { ...opti
 function noToken() {
   token = "";
   stop();
+  kept.clear();
+  current = null;
   main.replaceChildren(main.querySelector("h1") || document.createElement("h1"), Object.assign(document.createElement("p"), { id: "welcome", textContent: "Open the link that kubectl tide dashboard has printed. It lets in one tab, once: for another link, press Enter in the terminal." }));
   say("");
   asks = true;
@@ -82,19 +84,68 @@ function noToken() {
 // put shows a page as the server has it.
 function put(e) {
   if (e.html) {
-    const next = document.createElement("main");
-    next.innerHTML = policy.createHTML(e.html);
+    const next = parse(e.html);
     // Another page has nothing in common with the one before.
-    if (shown === location.pathname) morph(main, next); else main.replaceChildren(...next.childNodes);
-    shown = location.pathname;
-    roving();
+    if (shown === location.pathname) morph(main, next); else replace(next.childNodes);
   }
+  received = Date.now();
+  head(e);
+}
+
+function parse(html) {
+  const into = document.createElement("main");
+  into.innerHTML = policy.createHTML(html);
+  return into;
+}
+
+// The pages that were left or fetched ahead, by address, the latest last. A page that is visited
+// again within keptFor milliseconds is shown at once, as of its time, until the stream updates it.
+const kept = new Map(), mostKept = 8, keptFor = 30000;
+
+function keep(address, page) {
+  kept.delete(address);
+  kept.set(address, page);
+  if (kept.size > mostKept) kept.delete(kept.keys().next().value);
+}
+
+const isKept = address => Date.now() - (kept.get(address)?.received || 0) < keptFor;
+
+// replace puts the nodes of another page in place of the shown page, and keeps the latter.
+function replace(nodes) {
+  if (shown && current) keep(current.address, { nodes: [...main.childNodes], e: current.e, received });
+  main.replaceChildren(...nodes);
+  shown = location.pathname;
+}
+
+// fetchAhead fetches the page of an address that is about to be visited, and keeps it.
+let ahead = { address: "", done: null };
+function fetchAhead(address) {
+  if (!token || isKept(address) || ahead.address === address) return;
+  const fetched = ask("/-/page" + address).then(answer => answer.ok && answer.json()).then(e => {
+    if (token && e.html) keep(address, { nodes: [...parse(e.html).childNodes], e, received: Date.now() });
+  }).catch(() => {}).finally(() => { if (ahead.done === fetched) ahead = { address: "", done: null }; });
+  ahead = { address, done: fetched };
+}
+
+// Who points at a link for a moment, or moves the focus to it, is about to visit it.
+let pointing = 0;
+function pointed({ target }) {
+  clearTimeout(pointing);
+  const a = target.closest?.("a[href]");
+  if (a && a.origin === location.origin && a.pathname !== location.pathname && !a.getAttribute("href").startsWith("#")) pointing = setTimeout(fetchAhead, 50, a.pathname + a.search);
+}
+addEventListener("pointerover", pointed);
+addEventListener("focusin", pointed);
+
+// head shows what a page says beside its content: whose it is, and as of when.
+function head(e) {
+  roving();
+  current = { address: location.pathname + location.search, e: { ...e, html: "" } };
   context = e.context ? "?context=" + encodeURIComponent(e.context) : "";
   for (const a of document.querySelectorAll("nav a")) a.search = context;
   document.title = e.title + " – " + (e.about.context || e.about.server) + " – Tidekeeper";
   $("about").textContent = [e.about.context || e.about.server, e.about.user, e.about.namespace && "namespace " + e.about.namespace].filter(Boolean).join(" · ");
   at = e.asOf;
-  asOf = Date.now();
   tick();
   main.classList.toggle("stale", !!e.lost);
   say(e.lost ? "The cluster has not answered since " + e.asOf + ": " + e.lost + ". What you see is from then; trying again." : "", true);
@@ -103,7 +154,7 @@ function put(e) {
 
 function tick() {
   if (!at) return;
-  const age = Math.round((Date.now() - asOf) / 1000);
+  const age = Math.round((Date.now() - received) / 1000);
   $("asof").textContent = paused ? "paused at " + at : age < 10 ? "as of " + at : "as of " + at + ", " + age + " s ago";
 }
 setInterval(tick, 1000);
@@ -247,6 +298,7 @@ function instead(why) {
   const title = Object.assign(document.createElement("h1"), { textContent: "This page cannot be shown" });
   main.replaceChildren(title, Object.assign(document.createElement("p"), { id: "refused", textContent: why.trim() }));
   shown = at = "";
+  kept.delete(location.pathname + location.search);
   $("asof").textContent = "";
 }
 
@@ -272,7 +324,15 @@ async function go(focus) {
   const here = location.pathname + location.search;
   let wait = 0;
   stop();
-  try {
+  if (ahead.address === here) await ahead.done;
+  if (here !== location.pathname + location.search) return;
+  if (shown !== location.pathname && isKept(here) && !paused) {
+    const page = kept.get(here);
+    kept.delete(here);
+    replace(page.nodes);
+    received = page.received;
+    head(page.e);
+  } else try {
     const answer = await ask("/-/page" + here);
     if (here !== location.pathname + location.search) return;
     if (answer.status === 401) return noToken();
