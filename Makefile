@@ -258,8 +258,9 @@ bench-podcache: ## Measure what a pod costs in the manager's cache, beside one a
 	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager
 
 .PHONY: bench-room
-bench-room: ## Compare answers about room with the scheduler's own plugins in random clusters, and print how many were right, beside simpler arithmetic. CASES=10000 SEED=1.
-	CASES=$(or $(CASES),10000) SEED=$(or $(SEED),1) $(GO) test -C test/room -v -count=1 -timeout=60m .
+bench-room: OUT = $(BIN)/bench/room
+bench-room: build ## Compare answers about room with the scheduler's own plugins in random clusters, and a sample with kube-scheduler itself, and print how many were right, beside simpler arithmetic. CASES=10000 SAMPLE=300 SEED=1.
+	CASES=$(or $(CASES),10000) SAMPLE=$(or $(SAMPLE),300) SEED=$(or $(SEED),1) OUT=$(abspath $(OUT)) $(PROGRAMS) $(GO) test -C test/room -v -count=1 -timeout=60m .
 
 # The control plane collects its garbage more often, so that it fits beside the manager.
 .PHONY: bench-hours
@@ -285,9 +286,10 @@ bench: build ## Measure Tidekeeper beside bare clients and simple controllers. S
 	SCALE=$(SCALE) OUT=$(abspath $(OUT)) $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=3h ./scale
 
 .PHONY: plots
-plots: ## Draw the plots of test/scale/performance.md and test/rotate/rotation.md and write their tables, from what is recorded in test/scale/results and test/rotate/results.
+plots: ## Draw the plots of test/scale/performance.md, test/rotate/rotation.md and test/room/answers.md and write their tables, from what is recorded in the folders results beside them.
 	cd hack/plot && $(GO) run . scale $(CURDIR)/test/scale/results $(CURDIR)/test/scale/performance.md
 	cd hack/plot && $(GO) run . rotation $(CURDIR)/test/rotate/results $(CURDIR)/test/rotate/rotation.md
+	cd hack/plot && $(GO) run . room $(CURDIR)/test/room/results $(CURDIR)/test/room/answers.md
 
 ##@ Pages
 

@@ -1,11 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plot draws the plots in test/scale/performance.md and test/rotate/rotation.md from
-// recorded benchmark runs, and writes the runs' tables into these pages.
+// Command plot draws the plots in test/scale/performance.md, test/rotate/rotation.md and
+// test/room/answers.md from recorded benchmark runs, and writes the runs' tables into these pages.
 //
 //	plot scale RESULTS PAGE
 //	plot rotation RESULTS PAGE
+//	plot room RESULTS PAGE
 //
 // RESULTS is the directory with the recorded runs. PAGE is the path of the Markdown page. The plots
 // are written to a directory next to the page that has the page's name.
@@ -59,9 +60,9 @@ func (r *benchmark) figure(key string) (figure, bool) {
 var sizes = []string{"small", "medium", "full"}
 
 func main() {
-	pages := map[string]func(results, page string) error{"scale": drawScale, "rotation": drawRotation}
+	pages := map[string]func(results, page string) error{"scale": drawScale, "rotation": drawRotation, "room": drawRoom}
 	if len(os.Args) != 4 || pages[os.Args[1]] == nil {
-		log.Fatal("usage: plot scale|rotation RESULTS PAGE")
+		log.Fatal("usage: plot scale|rotation|room RESULTS PAGE")
 	}
 	if err := pages[os.Args[1]](os.Args[2], os.Args[3]); err != nil {
 		log.Fatal(err)

@@ -7,20 +7,28 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// method is a simpler way to answer how many copies fit, and how often its answer was right.
+// method is a way to answer how many copies fit. atMost is set if the answer is an upper bound.
 type method struct {
-	name           string
-	copies         func(w *world) int64
-	exact, tooMuch int
+	name   string
+	copies func(w *world) (copies int64, atMost bool)
 }
 
-// arithmetic returns the methods that dashboards and plugins use: they compare requests with what is
-// free, and know nothing of taints, selectors or other pods.
-func arithmetic() []*method {
-	return []*method{
-		{name: "all free requests of the pool", copies: func(w *world) int64 {
+// methods returns capacity's answer, and those of the arithmetic that dashboards and plugins use:
+// they compare requests with what is free, and know nothing of taints, selectors or other pods.
+func methods() []method {
+	exactly := func(copies func(w *world) int64) func(w *world) (int64, bool) {
+		return func(w *world) (int64, bool) { return copies(w), false }
+	}
+	return []method{
+		{"kubectl tide pools fit", func(w *world) (int64, bool) {
+			says := w.fit()
+			return says.Copies, len(says.AtMost) > 0
+		}},
+		{"all free requests of the pool", exactly(func(w *world) int64 {
 			sum := corev1.ResourceList{}
 			for _, n := range w.nodes {
 				for name, amount := range w.free(n) {
@@ -30,20 +38,29 @@ func arithmetic() []*method {
 				}
 			}
 			return fits(sum, w.copy)
-		}},
-		{name: "free requests of each node", copies: func(w *world) (sum int64) {
+		})},
+		{"free requests of each node", exactly(func(w *world) (sum int64) {
 			for _, n := range w.nodes {
 				sum += fits(w.free(n), w.copy)
 			}
 			return sum
-		}},
-		{name: "the largest node, times nodes", copies: func(w *world) (most int64) {
+		})},
+		{"the largest node, times nodes", exactly(func(w *world) (most int64) {
 			for _, n := range w.nodes {
 				most = max(most, fits(w.free(n), w.copy))
 			}
 			return most * int64(len(w.nodes))
-		}},
+		})},
 	}
+}
+
+// fit returns how many copies of the world's pod fit on all of its nodes.
+func (w *world) fit() capacity.Fit {
+	names := make([]string, len(w.nodes))
+	for i, n := range w.nodes {
+		names[i] = n.Name
+	}
+	return capacity.New(w.nodes, w.pods).Members(names).Fit(w.copy)
 }
 
 // free returns the CPU and memory of a node that no pod requests.

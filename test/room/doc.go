@@ -3,11 +3,12 @@
 
 // Package room compares answers about room with the plugins of the scheduler, in thousands of random
 // clusters and without an API server. It is a module of its own, so that the other tests do not need
-// the source of Kubernetes. The package test/capacity compares a few answers with the scheduler
-// itself.
+// the source of Kubernetes. A sample of the worlds is compared with kube-scheduler itself, on a
+// sandbox.
 //
 //	world.go            a random cluster, and the pod whose copies are to be placed
 //	oracle.go           places copies by the scheduler's plugins
 //	room_test.go        as many copies are placed as capacity says
+//	sample_test.go      places copies by kube-scheduler itself
 //	arithmetic_test.go  simpler arithmetic, for comparison
 package room

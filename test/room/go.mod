@@ -12,6 +12,7 @@ require (
 	k8s.io/kubernetes v1.37.2
 	sigs.k8s.io/yaml v1.6.0
 	tidekeeper.dev/tidekeeper v0.0.0
+	tidekeeper.dev/tidekeeper/sandbox/client v0.0.0
 )
 
 require (
@@ -88,7 +89,10 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace tidekeeper.dev/tidekeeper => ../..
+replace (
+	tidekeeper.dev/tidekeeper => ../..
+	tidekeeper.dev/tidekeeper/sandbox/client => ../../sandbox/client
+)
 
 // Kubernetes' own go.mod points its staging modules at folders of its source
 // tree. Outside of that tree the same code is published under these versions.

@@ -4,14 +4,18 @@
 package room
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
-	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/test/setting"
 )
 
@@ -23,49 +27,102 @@ func TestFitEqualsScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, exact, atMost, reasons := setting.Number(t, "SEED", 1, 0), 0, 0, map[string]int{}
-	cases, simple := setting.Number(t, "CASES", 2000, 1), arithmetic()
-	for i := range cases {
-		seed := uint64(first + i)
-		w := newWorld(seed)
-		var names []string
-		for _, n := range w.nodes {
-			names = append(names, n.Name)
-		}
-		says := capacity.New(w.nodes, w.pods).Members(names).Fit(w.copy)
-		got, err := o.copies(t.Context(), w, rand.New(rand.NewPCG(seed, 2)))
+	r := newRecord("cases", setting.Number(t, "CASES", 2000, 1), setting.Number(t, "SEED", 1, 0))
+	for i := range r.Worlds {
+		w := newWorld(r.seed(i))
+		says := w.fit()
+		got, err := o.copies(t.Context(), w, rand.New(rand.NewPCG(w.seed, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range simple {
-			switch answer := a.copies(w); {
-			case answer == int64(got):
-				a.exact++
-			case answer > int64(got):
-				a.tooMuch++
-			}
+		r.add(w, int64(got))
+		if int64(got) == says.Copies || int64(got) < says.Copies && len(says.AtMost) > 0 {
+			continue
 		}
-		switch {
-		case len(says.AtMost) > 0 && int64(got) <= says.Copies:
-			atMost++
-			reasons[fmt.Sprint(says.AtMost)]++
-		case len(says.AtMost) == 0 && int64(got) == says.Copies:
-			exact++
-		default:
-			t.Errorf("SEED=%d: %d copies fit (not evaluated: %q), and the scheduler places %d", seed, says.Copies, says.AtMost, got)
-			if os.Getenv("CASES") == "1" {
-				for _, object := range []any{w.nodes, w.pods, w.copy, says} {
-					text, _ := yaml.Marshal(object)
-					t.Logf("%s", text)
-				}
+		t.Errorf("SEED=%d: %d copies fit (not evaluated: %q), and the scheduler places %d", w.seed, says.Copies, says.AtMost, got)
+		if os.Getenv("CASES") == "1" {
+			for _, object := range []any{w.nodes, w.pods, w.copy, says} {
+				text, _ := yaml.Marshal(object)
+				t.Logf("%s", text)
 			}
 		}
 	}
-	t.Logf("%d random clusters from SEED=%d; at most, because of: %v", cases, first, reasons)
+	r.report(t)
+}
+
+// record holds how often each method was right. make plots draws it.
+type record struct {
+	// Size is the name of the record and of its file: "cases" for the scheduler's plugins, or
+	// "sample" for kube-scheduler itself.
+	Size          string         `json:"size"`
+	Worlds        int            `json:"worlds"`
+	First         int            `json:"first"`
+	Cores         int            `json:"cores"`
+	WorldsPerSec  float64        `json:"worldsPerSecond"`
+	Methods       []*tally       `json:"methods"`
+	AtMostBecause map[string]int `json:"atMostBecause"`
+	began         time.Time
+}
+
+// tally counts the answers of a method. An answer is exact, or promises too much or too little; an
+// upper bound that is not exceeded is at most.
+type tally struct {
+	Name      string `json:"name"`
+	Exact     int    `json:"exact"`
+	TooMuch   int    `json:"tooMuch"`
+	TooLittle int    `json:"tooLittle"`
+	AtMost    int    `json:"atMost"`
+	method    method
+}
+
+func newRecord(size string, worlds, first int) *record {
+	r := &record{Size: size, Worlds: worlds, First: first, Cores: runtime.NumCPU(), AtMostBecause: map[string]int{}, began: time.Now()}
+	for _, m := range methods() {
+		r.Methods = append(r.Methods, &tally{Name: m.name, method: m})
+	}
+	return r
+}
+
+func (r *record) seed(i int) uint64 { return uint64(r.First + i) }
+
+// add counts the answers of all methods about a world in which `got` copies are placed.
+func (r *record) add(w *world, got int64) {
+	for _, m := range r.Methods {
+		switch answer, atMost := m.method.copies(w); {
+		case atMost && answer >= got:
+			m.AtMost++
+		case answer == got:
+			m.Exact++
+		case answer > got:
+			m.TooMuch++
+		default:
+			m.TooLittle++
+		}
+	}
+	for _, why := range w.fit().AtMost {
+		r.AtMostBecause[why]++
+	}
+}
+
+// report logs the record, and writes it to the folder OUT, if that is set.
+func (r *record) report(t *testing.T) {
+	t.Helper()
+	r.WorldsPerSec = float64(r.Worlds) / time.Since(r.began).Seconds()
+	t.Logf("%d random clusters from SEED=%d, %.1f a second; at most, because of: %v", r.Worlds, r.First, r.WorldsPerSec, r.AtMostBecause)
 	t.Logf("| %-30s | exact | too much | too little | at most |", "number of copies")
-	t.Logf("| %-30s | %s | %s | %s | %s |", "kubectl tide pools fit", percent(exact, cases), percent(cases-exact-atMost, cases), percent(0, cases), percent(atMost, cases))
-	for _, a := range simple {
-		t.Logf("| %-30s | %s | %s | %s | %s |", a.name, percent(a.exact, cases), percent(a.tooMuch, cases), percent(cases-a.exact-a.tooMuch, cases), percent(0, cases))
+	for _, m := range r.Methods {
+		t.Logf("| %-30s | %s | %s | %s | %s |", m.Name, percent(m.Exact, r.Worlds), percent(m.TooMuch, r.Worlds), percent(m.TooLittle, r.Worlds), percent(m.AtMost, r.Worlds))
+	}
+	out := os.Getenv("OUT")
+	if out == "" {
+		return
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(out, 0o755), os.WriteFile(filepath.Join(out, r.Size+".json"), append(text, '\n'), 0o644)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -16,13 +16,14 @@ import (
 // world is a random cluster, and a pod whose copies are to be placed.
 type world struct {
 	*rand.Rand
+	seed  uint64
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
 	copy  *corev1.Pod
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed}
 	w.addNodes()
 	w.addDaemonSet()
 	w.addPods()
