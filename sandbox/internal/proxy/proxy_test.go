@@ -266,7 +266,7 @@ func TestUnreadLog(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Close waits only for a second, which passes in vain if the machine stalls.
+	// Close waits only for a second. If the machine stalls, the lines are written later.
 	await(t, func() string {
 		if text := out.String(); !strings.HasPrefix(text, "0\n") || !strings.Contains(text, `{"dropped":`) {
 			return fmt.Sprintf("logged: %.100s", text)
