@@ -127,7 +127,7 @@ func firstPageComesBeforeAllObjects(t *testing.T) {
 	for _, tc := range []struct {
 		haste
 		want time.Duration
-	}{{opened, firstShown}, {followed, 0}, {patient, firstRead}, {patient, 0}} {
+	}{{standard.opened, firstShown}, {standard.followed, 0}, {standard.patient, firstRead}, {standard.patient, 0}} {
 		began := time.Now()
 		e, err := s.render(t.Context(), "/capacity", nil, tc.haste)
 		if err != nil {

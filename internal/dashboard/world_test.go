@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,18 @@ import (
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// standard holds the haste of pages as users have it.
+var standard = struct{ patient, opened, followed haste }{patient, opened, followed}
+
+// TestMain makes pages wait for the first list of each kind for as long as a slow machine needs.
+// Tests of how long they wait use the variable standard.
+func TestMain(m *testing.M) {
+	for _, h := range []*haste{&patient, &opened, &followed} {
+		h.patience = waitfor.Patience
+	}
+	os.Exit(m.Run())
+}
 
 // fakeKind is a kind with a fixed list of objects. Its watches report no events and end with their
 // context.
@@ -100,7 +113,7 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 	later := func(d time.Duration) { clock.Lock(); defer clock.Unlock(); now = now.Add(d) }
 
 	for range 3 {
-		if s := w.read(t.Context(), []string{"nodes"}, firstRead); len(listOf[*corev1.Node](s, "nodes")) != 1 {
+		if s := w.read(t.Context(), []string{"nodes"}, waitfor.Patience); len(listOf[*corev1.Node](s, "nodes")) != 1 {
 			t.Fatalf("there are %d nodes, want 1", len(s.objects["nodes"]))
 		}
 	}

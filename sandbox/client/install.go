@@ -71,7 +71,26 @@ func (in installer) install(ctx context.Context, objects []object) error {
 			}
 		}
 	}
-	return in.apply(ctx, slices.DeleteFunc(objects, first))
+	// kubectl finds kinds in the API server's discovery document, which may lag behind the kinds that
+	// the API server serves.
+	rest := slices.DeleteFunc(slices.Clone(objects), first)
+	var failed error
+	if err := Wait(ctx, servedWithin, "kubectl finds the installed kinds", func() error {
+		if failed = in.apply(ctx, rest); failed != nil && slices.ContainsFunc(objects, func(o object) bool { return isUnknown(o, failed) }) {
+			return failed
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return failed
+}
+
+// isUnknown reports whether kubectl failed because it does not find the kind that the
+// CustomResourceDefinition defines.
+func isUnknown(definition object, failed error) bool {
+	kind, group := at[string](definition, "spec", "names", "kind"), at[string](definition, "spec", "group")
+	return definition.kind() == "CustomResourceDefinition" && strings.Contains(failed.Error(), fmt.Sprintf(`no matches for kind %q in version "%s/`, kind, group))
 }
 
 // apply runs "kubectl apply" for the given objects, unless there are none.

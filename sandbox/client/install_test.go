@@ -15,12 +15,12 @@ import (
 )
 
 // TestInstallOrder checks that namespaces and CustomResourceDefinitions are applied first, and
-// other objects once the API server serves their kinds. The test calls a fake kubectl and needs no
-// sandbox.
+// other objects once the API server serves their kinds, and again if kubectl does not find the kinds
+// yet. The test calls a fake kubectl and needs no sandbox.
 func TestInstallOrder(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	served := false
+	served, found := false, false
 	in := installer{kubectl: func(_ context.Context, stdin string, args ...string) (string, error) {
 		call := strings.Join(args[:min(2, len(args))], " ")
 		if args[0] == "apply" {
@@ -34,6 +34,10 @@ func TestInstallOrder(t *testing.T) {
 			}
 		}
 		calls = append(calls, call)
+		if call == "apply App" && !found {
+			found = true
+			return "", errors.New(`no matches for kind "App" in version "example.com/v1"`)
+		}
 		if args[0] != "get" {
 			return "", nil
 		}
@@ -46,7 +50,7 @@ func TestInstallOrder(t *testing.T) {
 	objects := []object{
 		{"kind": "App"},
 		{"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "apps.example.com"}, "spec": map[string]any{
-			"group": "example.com", "names": map[string]any{"plural": "apps"},
+			"group": "example.com", "names": map[string]any{"kind": "App", "plural": "apps"},
 			"versions": []any{map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v0", "served": false}},
 		}},
 		{"kind": "Namespace"},
@@ -54,7 +58,7 @@ func TestInstallOrder(t *testing.T) {
 	if err := in.install(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"apply CustomResourceDefinition Namespace", "wait --for=condition=Established", "get --raw", "get --raw", "apply App"}
+	want := []string{"apply CustomResourceDefinition Namespace", "wait --for=condition=Established", "get --raw", "get --raw", "apply App", "apply App"}
 	if !slices.Equal(calls, want) {
 		t.Errorf("kubectl was called for\n%s\nwant\n%s", strings.Join(calls, "\n"), strings.Join(want, "\n"))
 	}

@@ -37,8 +37,9 @@ metadata: {name: bread, namespace: default, labels: {shop: order}}
 data: {item: bread, state: new}
 ORDER
 
-# Until the fault has happened, and nothing is written any more.
+# Until the fault has happened, the operator has had its time, and nothing is written any more.
 curl -sS --fail-with-body -o "$dir/answer" --unix-socket "$dir/control" "http://proxy/rules/lost?fired=1&timeout=30s"
+sandbox kubectl --data-dir "$dir" wait configmap bread --for=jsonpath='{.data.state}'=done --timeout=30s || true
 sandbox status --data-dir "$dir" --until-quiet 2s
 
 state=$(sandbox kubectl --data-dir "$dir" get configmap bread -o 'jsonpath={.data.state}')

@@ -22,7 +22,8 @@ func TestEnvtestOnTheSandbox(t *testing.T) {
 		}
 	}
 	test := exec.CommandContext(t.Context(), "go", "test", "-C", "../examples/guestbook", "-tags=envtest", "-count=1", "./internal/controller")
-	test.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)
+	// By default, envtest gives each program only 20 seconds to start, and as many to stop.
+	test.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=2m")
 	if out, err := test.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

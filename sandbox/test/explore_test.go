@@ -282,14 +282,15 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifests := strings.NewReplacer("HOOK", filepath.Join(here, "webhook.yaml"), "API", filepath.Join(here, "apiservice.yaml"))
+	const settle = "30s" // It exceeds the time that a working operator needs to start on a machine that stalls.
 	for _, tc := range []struct{ name, workload, operator, says string }{
 		{"it ends", "nodes: 0\nsteps: [{run: 'true'}]", "false", "the operator exited (exit status 1) in a run without faults"},
-		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in 5s"},
+		{"it watches nothing", "nodes: 0\nsteps: [{run: 'true'}]", "sleep 1000", "the operator has not opened a watch in " + settle},
 		{"it does not do what is waited for", "nodes: 0\nsteps: [{wait: {resource: configmaps, namespace: default, name: never, for: 'true', timeout: 1s}}]", "SHOP", "wait for configmaps default/never: true: not after 1s (it is not there) in a run without faults"},
 		{"a step that fails", "nodes: 0\nsteps: [{run: 'echo oh; exit 3'}]", "SHOP", "step 1 (echo oh; exit 3): exit status 3: oh"},
 		{"an account that is not there", "nodes: 0\nserviceAccount: shop/operator\nsteps: [{run: 'true'}]", "SHOP", "there is no ServiceAccount shop/operator"},
 		{"an account without rights", "nodes: 0\nserviceAccount: default/default\nsteps: [{run: 'true'}]", "SHOP", "it may not: list configmaps"},
-		{"a script that does not end", "nodes: 0\nsteps: [{run: 'sleep 1000'}]", "SHOP", "step 1 (sleep 1000): it has not ended in 5s (--settle)"},
+		{"a script that does not end", "nodes: 0\nsteps: [{run: 'sleep 1000'}]", "SHOP", "step 1 (sleep 1000): it has not ended in " + settle + " (--settle)"},
 		{"an invariant of no resource", "nodes: 0\nsteps: [{run: 'true'}]\ninvariants: [{name: a, resource: boats, rule: 'true'}]", "SHOP", `the invariant "a": the API server has no resource "boats"`},
 		{"a webhook of a Service", "nodes: 0\ninstall: [HOOK]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: a webhook of validatingwebhookconfigurations/shop calls the Service default/shop, which no one serves here: leave it out of what is installed\n"},
 		{"an API that nothing serves", "nodes: 0\ninstall: [API]\nsteps: [{run: 'exit 3'}]", "SHOP", "warning: external.metrics.k8s.io/v1beta1: an APIService is installed for it, which nothing serves here, so its objects are not looked at\n"},
@@ -298,7 +299,7 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, manifests.Replace(tc.workload)), "--quiet", "1s", "--settle", "5s", "--jobs", "1", "--"}
+			args := []string{"explore", "--dir", t.TempDir(), "--workload", workloadFile(t, manifests.Replace(tc.workload)), "--quiet", "1s", "--settle", settle, "--jobs", "1", "--"}
 			if tc.operator == "SHOP" {
 				args = append(args, shop(t))
 			} else {

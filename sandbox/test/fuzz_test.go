@@ -230,7 +230,7 @@ func TestFuzzWithoutMistakes(t *testing.T) {
 func TestFuzzRights(t *testing.T) {
 	t.Parallel()
 	r := command(t, "fuzz", "--dir", t.TempDir(), "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--nodes", "0",
-		"--service-account", "default/default", "--quiet", "1s", "--settle", "10s", "--", stall(t))
+		"--service-account", "default/default", "--quiet", "1s", "--settle", "30s", "--", stall(t))
 	if r.code != 1 || !strings.Contains(r.stderr, "it may not: list stalls.example.com") || !strings.Contains(r.stderr, ": what gives its ServiceAccount these rights must be among what is installed") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

@@ -87,7 +87,8 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	deploy(t, client, "elsewhere", 1, nil)
+	// This pod is bound explicitly, too: the scheduler may not know yet that the first node is tainted.
+	alone(t, client, "elsewhere", nil, corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "c", Image: "example.com/none"}}})
 	waitPods(t, client, "elsewhere", 1, ready)
 	if pod := pods(t, client, "stuck")[0]; pod.Status.StartTime != nil {
 		t.Errorf("a node that is not ready started a pod: %+v", pod.Status)

@@ -239,7 +239,8 @@ func TestInitCrashLoop(t *testing.T) {
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
-	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "no-address"}}, metav1.CreateOptions{})
+	// The scheduler must put no pods of other tests on the node, which is soon gone.
+	node, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "no-address"}, Spec: corev1.NodeSpec{Unschedulable: true}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

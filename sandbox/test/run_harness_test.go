@@ -250,7 +250,26 @@ func newNamespace(t *testing.T, s sandbox) string {
 	} {
 		s.must(t, append([]string{"kubectl", "-n", name}, strings.Fields(args)...)...)
 	}
+	// The API server learns of new roles by watches, too, and a program asks only once.
+	for _, resource := range []string{"configmaps", "leases.coordination.k8s.io"} {
+		for _, verb := range []string{"list", "create"} {
+			waitMay(t, s, name, "operator", verb, resource, "--namespace="+name)
+		}
+	}
 	return name
+}
+
+// waitMay waits until the API server allows a request to a ServiceAccount. The arguments are those of
+// "kubectl auth can-i".
+func waitMay(t *testing.T, s sandbox, namespace, account string, args ...string) {
+	t.Helper()
+	waitFor(t, 20*time.Second, func() string {
+		answer := s.run(t, append([]string{"kubectl", "auth", "can-i", "--as=system:serviceaccount:" + namespace + ":" + account}, args...)...)
+		if strings.TrimSpace(answer.stdout) != "yes" {
+			return fmt.Sprintf("the right of %s/%s to %s: %s%s", namespace, account, strings.Join(args, " "), answer.stdout, answer.stderr)
+		}
+		return ""
+	})
 }
 
 // apply applies a manifest in a namespace and returns kubectl's output.

@@ -88,6 +88,8 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must(t, "kubectl", "apply", "-f", manifest)
+	// The controller manager makes this ConfigMap, which the test compares, in any new namespace.
+	s.must(t, "kubectl", "wait", "configmap/kube-root-ca.crt", "-n", "dock", "--for=create", "--timeout=2m")
 	s.must(t, "status", "--until-quiet=1s")
 	cs := s.client(t)
 	want := uids(t, cs, s)

@@ -48,6 +48,7 @@ func startCache(t *testing.T, s *server, changes ...func(*Cache)) *Cache {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made.(*Cache).kinds[gadgets].patience = waitfor.Patience // A stall of the machine is no reason to give up the kind.
 	for _, change := range changes {
 		change(made.(*Cache))
 	}

@@ -76,9 +76,20 @@ func (p *program) start() error {
 // kill kills the program's process, and returns when it has terminated.
 func (p *program) kill() {
 	p.mu.Lock()
-	process, ended := p.process, p.ended
-	p.expected = true
+	process, ended := p.doom()
 	p.mu.Unlock()
+	end(process, ended)
+}
+
+// doom returns the current process, which is about to be killed, and the channel that is closed when
+// it has exited. The caller must hold the lock p.mu.
+func (p *program) doom() (process *exec.Cmd, ended <-chan struct{}) {
+	p.expected = true
+	return p.process, p.ended
+}
+
+// end kills a process, unless it is nil, and returns when the process has terminated.
+func end(process *exec.Cmd, ended <-chan struct{}) {
 	if process == nil {
 		return
 	}
@@ -90,11 +101,14 @@ func (p *program) kill() {
 // had sent may cause further calls of crash. Until the restart, these calls count as the same
 // crash, so that the program is restarted only once.
 func (p *program) crash(down time.Duration) {
+	// Choose the process while the lock is held: a call that counts as an earlier crash must not kill
+	// the process of the restart, which no call would start again.
 	p.mu.Lock()
 	again := p.crashing
 	p.crashing = true
+	process, ended := p.doom()
 	p.mu.Unlock()
-	p.kill()
+	end(process, ended)
 	if again {
 		return
 	}

@@ -63,7 +63,7 @@ error names the last write: as a test, that nothing writes at rest.`,
 			if err != nil {
 				return err
 			}
-			result := statusOutput{Status: status, Nodes: countNodes(cmd.Context(), s.client)}
+			result := statusOutput{Status: status, Nodes: countNodes(cmd.Context(), patienceWith(status), s.client)}
 			if output == "json" {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
@@ -83,9 +83,19 @@ error names the last write: as a test, that nothing writes at rest.`,
 	return cmd
 }
 
-// countNodes counts the nodes. It uses a timeout, because the API server may be paused.
-func countNodes(ctx context.Context, connect func(context.Context) (kubernetes.Interface, error)) nodeCount {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+// patienceWith returns how long the API server has to answer before the nodes count as unknown. An
+// API server answers late on a busy machine, but perhaps never while a component does not run or the
+// sandbox starts.
+func patienceWith(s cluster.Status) time.Duration {
+	if s.Ready {
+		return 30 * time.Second
+	}
+	return 2 * time.Second
+}
+
+// countNodes counts the nodes. The API server has the given time to answer.
+func countNodes(ctx context.Context, patience time.Duration, connect func(context.Context) (kubernetes.Interface, error)) nodeCount {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	client, err := connect(ctx)
 	if err != nil {

@@ -34,6 +34,12 @@ func (c Control) NotRunning() error {
 	return fmt.Errorf("no sandbox runs in %s: start one with 'sandbox up', or say where it is with --data-dir", c.dir)
 }
 
+// answers reports whether the process of a sandbox listens on the control socket.
+func (c Control) answers() bool {
+	_, err := peer(context.Background(), c.socket)
+	return err == nil
+}
+
 // pid returns the process ID of the running sandbox or, if there is none, of the last sandbox in
 // the directory. It returns 0 if the ID is unknown.
 func (c Control) pid() int {
@@ -152,12 +158,16 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	if err := unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("end process %d: %w", pid, err)
 	}
-	if !waitGone(ctx, process, stopTimeout) {
+	if !waitGone(ctx, process, killTimeout) {
 		return true, fmt.Errorf("process %d was killed and has not ended yet", pid)
 	}
 	_ = os.Remove(c.socket)
 	return true, nil
 }
+
+// killTimeout is the maximum time for a sandbox's process to end after it was killed. A busy machine
+// needs some seconds to free the memory of the process.
+const killTimeout = 30 * time.Second
 
 // stopUnwatched stops the sandbox on a machine without pidfds (file descriptors that refer to
 // processes). It does not kill a sandbox that fails to stop: the process may have exited in the

@@ -112,6 +112,14 @@ func (o Options) acquire() (*os.File, error) {
 		}
 	}
 	locked, err := o.Dir.lock().take()
+	// Only a sandbox answers. Without an answer, try for two seconds, because a command that only
+	// checks the directory also holds the lock, and may be stalled on a busy machine.
+	for range 9 {
+		if !errors.Is(err, errLocked) || o.Dir.Control().answers() {
+			break
+		}
+		locked, err = o.Dir.lock().take()
+	}
 	switch {
 	case errors.Is(err, errLocked):
 		return nil, &RunningError{Dir: o.Dir, PID: o.Dir.Control().pid()}

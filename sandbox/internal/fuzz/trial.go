@@ -104,7 +104,7 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	}
 	var came outcome
 	var problem *Problem
-	err := w.disturber.disturb(ctx, t.fault, w.base.took+2*w.mostQuiet+3*time.Second, w.waiter.quiet, func() (bool, error) {
+	err := w.disturber.disturb(ctx, t.fault, w.base.took+2*w.mostQuiet+inject.Stall, w.waiter.quiet, func() (bool, error) {
 		var err error
 		came, problem, err = w.player.editor.edit(ctx, e, content, false)
 		return came == accepted && problem == nil, err

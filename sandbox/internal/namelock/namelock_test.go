@@ -3,10 +3,15 @@
 
 package namelock
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"testing"
+)
 
 func TestLock(t *testing.T) {
-	name := t.Name()
+	// All processes of a user share the names, and so do other runs of this test.
+	name := fmt.Sprint(t.Name(), "-", os.Getpid())
 	if Held(name) {
 		t.Fatal("a name is held that no process has locked")
 	}

@@ -120,9 +120,10 @@ var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peer
 // Quiet waits until no object other than Leases and Events has been written for the time `while`.
 // If the context is done first, the error names the last write.
 func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) error {
-	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix())
+	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	rest := time.NewTimer(while)
 	defer rest.Stop()
+	rest.Stop() // Only after etcd has begun to report writes, their absence means something.
 	last := "nothing yet"
 	for {
 		select {
@@ -136,6 +137,9 @@ func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) erro
 				return fmt.Errorf("etcd has ended the watch")
 			case answer.Err() != nil:
 				return fmt.Errorf("watch etcd: %w", answer.Err())
+			}
+			if answer.Created {
+				rest.Reset(while)
 			}
 			for _, event := range answer.Events {
 				if what := write(event); what != "" {

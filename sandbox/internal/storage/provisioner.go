@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
@@ -43,7 +43,6 @@ const (
 // provisioner creates, resizes and deletes the volumes of PersistentVolumeClaims.
 type provisioner struct {
 	client  kubernetes.Interface
-	classes storagelisters.StorageClassLister
 	volumes corelisters.PersistentVolumeLister
 	events  record.EventRecorder
 }
@@ -53,10 +52,9 @@ func Run(ctx context.Context, client kubernetes.Interface) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	factory := informers.NewSharedInformerFactory(client, lookAgain)
-	classes, claims, volumes := factory.Storage().V1().StorageClasses(), factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().PersistentVolumes()
+	claims, volumes := factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().PersistentVolumes()
 	p := &provisioner{
 		client:  client,
-		classes: classes.Lister(),
 		volumes: volumes.Lister(),
 		events:  broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: Provisioner}),
 	}
@@ -107,24 +105,35 @@ func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	klog.ErrorS(err, "Trying again", "reason", reason)
 }
 
-// behaviorOf returns the simulated behavior that is set for a claim or a volume.
-func (p *provisioner) behaviorOf(object metav1.Object, className string) (behavior, error) {
-	// A missing StorageClass is treated like a class without the annotation.
-	if class, err := p.classes.Get(className); err == nil {
-		return behaviorOf(object, class)
+// classOf reads a StorageClass from the API server. It is nil if there is no such class. The class is
+// not read from a cache, which could be older than the claim or the volume: a request must not
+// succeed that a user has made after the class was annotated.
+func (p *provisioner) classOf(ctx context.Context, name string) (*storagev1.StorageClass, error) {
+	class, err := p.client.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return behaviorOf(object, nil)
+	return class, err
+}
+
+// behaviorOf returns the simulated behavior that is set for a volume or for the claim of a volume.
+func (p *provisioner) behaviorOf(ctx context.Context, object metav1.Object, className string) (behavior, error) {
+	class, err := p.classOf(ctx, className)
+	if err != nil {
+		return hang, err
+	}
+	return behaviorOf(object, class)
 }
 
 // provide creates the volume for a claim. The controller manager then binds the claim to the
 // volume.
 func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	b, err := p.behaviorOf(claim, *claim.Spec.StorageClassName)
-	if err != nil || b == hang {
+	class, err := p.classOf(ctx, *claim.Spec.StorageClassName)
+	if err != nil {
 		return err
 	}
-	class, err := p.classes.Get(*claim.Spec.StorageClassName)
-	if err != nil {
+	b, err := behaviorOf(claim, class)
+	if err != nil || b == hang || class == nil {
 		return err
 	}
 	owner, err := reference.GetReference(scheme.Scheme, claim)
@@ -166,7 +175,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err != nil || volume.Annotations[provisionedBy] != Provisioner {
 		return err
 	}
-	b, err := p.behaviorOf(claim, volume.Spec.StorageClassName)
+	b, err := p.behaviorOf(ctx, claim, volume.Spec.StorageClassName)
 	if err != nil || b == hang {
 		return err
 	}
@@ -184,7 +193,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 // remove deletes a released volume. Only the object has to be deleted, because the volume has no
 // content.
 func (p *provisioner) remove(ctx context.Context, volume *corev1.PersistentVolume) error {
-	b, err := p.behaviorOf(volume, volume.Spec.StorageClassName)
+	b, err := p.behaviorOf(ctx, volume, volume.Spec.StorageClassName)
 	if err != nil || b == hang {
 		return err
 	}

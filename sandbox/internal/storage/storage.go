@@ -43,11 +43,11 @@ const (
 )
 
 // behaviorOf returns the behavior from the annotation of an object or, if the object has no such
-// annotation, of its StorageClass.
-func behaviorOf(object, class metav1.Object) (behavior, error) {
+// annotation, of its StorageClass. A class that does not exist is nil.
+func behaviorOf(object metav1.Object, class *storagev1.StorageClass) (behavior, error) {
 	value, found := object.GetAnnotations()[BehaviorAnnotation]
 	if !found && class != nil {
-		value = class.GetAnnotations()[BehaviorAnnotation]
+		value = class.Annotations[BehaviorAnnotation]
 	}
 	switch b := behavior(value); b {
 	case provide, hang:

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
@@ -40,7 +39,7 @@ func (i *RunInjector) CrashTwice(ctx context.Context) error {
 	step := &i.base.Steps[i.Settler.Step]
 	// A new process that is idle after its start has nothing to write.
 	idle := func() bool {
-		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
+		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, Stall)
 	}
 	await(ctx, i.base.Steps[0].Took+step.Took+i.patience, func() bool { return i.Rules.fired(faults.AgainRule) || idle() })
 	again := i.Rules.fired(faults.AgainRule)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
@@ -132,6 +131,10 @@ func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, 
 	return fired, nil
 }
 
+// Stall is the time without changes for which a busy machine may stall an operator. An operator that
+// has done nothing for a shorter time may still send the request that the fault hits.
+const Stall = 12 * time.Second
+
 // Strike waits until the fault's rule has hit a request or event, performs the fault's action, and
 // returns true. If the rule hits nothing in time, Strike removes it and returns false. `done`,
 // `limit` and `calm` limit the wait (see reaches).
@@ -169,7 +172,7 @@ func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, 
 		case <-injected:
 			return true
 		case <-time.After(observe.Look):
-			if calm > 0 && i.Settler.QuietFor() > max(2*calm, 3*baseline.ShortQuiet) {
+			if calm > 0 && i.Settler.QuietFor() > max(2*calm, Stall) {
 				return false
 			}
 		case <-over:

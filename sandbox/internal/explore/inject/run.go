@@ -73,7 +73,7 @@ func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-cha
 	if step > 0 {
 		calm = i.base.Steps[step].Quiet
 	}
-	_, err := i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+3*time.Second, calm, i.action())
+	_, err := i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+Stall, calm, i.action())
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
@@ -27,25 +28,28 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
 		flag = "-k"
 	}
-	var err error
-	for range 2 {
-		err = s.Kubectl(ctx, "", "apply", "--server-side", flag, path)
+	for began := time.Now(); ; {
+		err := s.Kubectl(ctx, "", "apply", "--server-side", flag, path)
 		// Wait for the CustomResourceDefinitions that the next manifests may need. Then apply the
-		// manifests again, because some of their objects may have been applied before their
-		// CustomResourceDefinition was established.
-		if err := established(ctx, r); err != nil {
-			return err
-		}
-		if err == nil {
+		// manifests again, because some of their objects may have been applied before kubectl found
+		// the kind of their CustomResourceDefinition.
+		defined, failed := established(ctx, r)
+		switch {
+		case failed != nil:
+			return failed
+		case err == nil:
 			return nil
 		}
-		if kinds, only := unknownKinds(err.Error()); !only || len(kinds) == 0 {
+		kinds, only := unknownKinds(err.Error())
+		switch {
+		case !only || len(kinds) == 0:
 			return withAdvice(err)
+		case slices.ContainsFunc(kinds, func(kind string) bool { return defined[kind] }) && time.Since(began) < establishing:
+			continue
 		}
+		l.Warnings = append(l.Warnings, fmt.Sprintf("what %s has of %s is left out: there is no such kind, install its CustomResourceDefinition", path, strings.Join(kinds, ", ")))
+		return nil
 	}
-	kinds, _ := unknownKinds(err.Error())
-	l.Warnings = append(l.Warnings, fmt.Sprintf("what %s has of %s is left out: there is no such kind, install its CustomResourceDefinition", path, strings.Join(kinds, ", ")))
-	return nil
 }
 
 // unknownKind matches the line of kubectl's output that reports an object of an unknown kind. aside
@@ -87,14 +91,15 @@ func withAdvice(err error) error {
 // establishing is the timeout for CustomResourceDefinitions to become established.
 const establishing = 30 * time.Second
 
-// established waits until all CustomResourceDefinitions have the Established condition.
-func established(ctx context.Context, r *observe.Recorder) error {
+// established waits until all CustomResourceDefinitions have the Established condition. It returns
+// the set of the kinds that they define, as VERSION KIND.
+func established(ctx context.Context, r *observe.Recorder) (defined map[string]bool, _ error) {
 	definitions := r.Client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	over := time.After(establishing)
 	for {
 		list, err := definitions.List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		waits := ""
 		for i := range list.Items {
@@ -104,14 +109,30 @@ func established(ctx context.Context, r *observe.Recorder) error {
 			}
 		}
 		if waits == "" {
-			return nil
+			return kindsOf(list.Items), nil
 		}
 		select {
 		case <-time.After(observe.Look):
 		case <-over:
-			return fmt.Errorf("the CustomResourceDefinition %s was not established in %s", waits, establishing)
+			return nil, fmt.Errorf("the CustomResourceDefinition %s was not established in %s", waits, establishing)
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
+}
+
+// kindsOf returns the set of the served kinds that CustomResourceDefinitions define, as VERSION KIND.
+func kindsOf(definitions []unstructured.Unstructured) map[string]bool {
+	all := map[string]bool{}
+	for i := range definitions {
+		group, _, _ := unstructured.NestedString(definitions[i].Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(definitions[i].Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(definitions[i].Object, "spec", "versions")
+		for _, v := range versions {
+			if version, is := v.(map[string]any); is && version["served"] == true {
+				all[fmt.Sprintf("%s/%s %s", group, version["name"], kind)] = true
+			}
+		}
+	}
+	return all
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,9 +78,20 @@ func removeLeft(in string) {
 			continue
 		}
 		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(dir)
+			removeAll(dir)
 		}
 		_ = file.Close()
+	}
+}
+
+// removeAll removes a directory. It tries again for some seconds, because components of a killed
+// process may still be ending, and write files meanwhile.
+func removeAll(dir string) {
+	for range 50 {
+		if os.RemoveAll(dir) == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 
