@@ -154,8 +154,15 @@ func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 		return versions
 	}
 	framework.Eventually(t, "what follows the answer is written", func() error {
+		for _, w := range []*world{short, enough} {
+			p := framework.Pool(w.name)
+			cluster.Refresh(t, p)
+			if err := w.room(t).is(p.Status); err != nil {
+				return err
+			}
+		}
 		before := versions()
-		time.Sleep(2 * time.Second) // sleep: longer than the interval between writes after an evaluation
+		time.Sleep(6 * time.Second) // sleep: longer than the interval between writes after an evaluation, and between evaluations
 		if after := versions(); !slices.Equal(before, after) {
 			return fmt.Errorf("%s, then %s", before, after)
 		}

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -43,10 +44,16 @@ func TestFitLikeEachKind(t *testing.T) {
 		}
 		return nil
 	})
-	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "example.com/debug:1"}}}
-	if err := cluster.SubResource("ephemeralcontainers").Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	// The kubelet may write the pod's status at the same time.
+	framework.Eventually(t, "the pod has an ephemeral container", func() error {
+		cluster.Refresh(t, pod)
+		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "example.com/debug:1"}}}
+		err := cluster.SubResource("ephemeralcontainers").Update(t.Context(), pod)
+		if err != nil && !apierrors.IsConflict(err) {
+			t.Fatal(err)
+		}
+		return err
+	})
 	w.pods = 1
 	w.awaitPods(t)
 	// The nodes have room for five copies, one of which already exists.

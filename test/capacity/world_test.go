@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -194,16 +195,22 @@ func (w *world) occupy(t *testing.T) {
 	w.awaitPods(t)
 }
 
-// awaitPods waits until the pods are in the API server's watch cache, which the plugin reads.
+// awaitPods waits until the pods are in the API server's watch cache, which the plugin reads, in their
+// latest version: some of them have just terminated.
 func (w *world) awaitPods(t *testing.T) {
 	t.Helper()
 	framework.Eventually(t, "all pods are in the cache", func() error {
-		pods := &corev1.PodList{}
-		if err := cluster.List(t.Context(), pods, client.InNamespace(w.name), cached()); err != nil {
+		stored, pods := &corev1.PodList{}, &corev1.PodList{}
+		if err := errors.Join(cluster.List(t.Context(), stored, client.InNamespace(w.name)), cluster.List(t.Context(), pods, client.InNamespace(w.name), cached())); err != nil {
 			return err
 		}
 		if len(pods.Items) != w.pods {
 			return fmt.Errorf("%d of %d", len(pods.Items), w.pods)
+		}
+		for _, p := range stored.Items {
+			if !slices.ContainsFunc(pods.Items, func(c corev1.Pod) bool { return c.Name == p.Name && c.ResourceVersion == p.ResourceVersion }) {
+				return fmt.Errorf("%s is older", p.Name)
+			}
 		}
 		return nil
 	})

@@ -30,7 +30,8 @@ type drainable struct {
 	manager *framework.Manager
 }
 
-// startDrainable creates the objects.
+// startDrainable creates the objects. The pool asks only once the manager has seen both pods: the
+// condition would keep a message about the first of them for a minute of the manager's clock.
 func startDrainable(t *testing.T, name string, manager *framework.Manager) *drainable {
 	t.Helper()
 	addMembers(t, name, 2)
@@ -46,12 +47,19 @@ func startDrainable(t *testing.T, name string, manager *framework.Manager) *drai
 			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}},
 		},
 	}
-	d.pool.Spec.Drainable = &tidekeeperv1.Drainable{}
 	workload := framework.Deployment(name, 2, d.spec)
 	cluster.Apply(t, workload)
 	cluster.Apply(t, d.budget)
 	cluster.Apply(t, d.pool)
 	rolledOut(t, "Deployment", name)
+	framework.Eventually(t, "the budget counts both pods", func() error {
+		cluster.Refresh(t, d.budget)
+		return diff([]any{d.budget.Generation, int32(2)}, []any{d.budget.Status.ObservedGeneration, d.budget.Status.CurrentHealthy})
+	})
+	eventuallyPool(t, name, "counts both pods", func(p *tidekeeperv1.NodePool) error {
+		return diff(int64(2), p.Status.Requested.Pods().Value())
+	})
+	cluster.Change(t, d.pool, func() { d.pool.Spec.Drainable = &tidekeeperv1.Drainable{} })
 	return d
 }
 

@@ -114,13 +114,18 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{crowded, quiet} {
 		cluster.Change(t, d, func() { d.Spec.Paused = true })
 	}
-	cluster.StartManager(t, fmt.Sprint("--restart-concurrency=", fairWorkers))
+	proxy := cluster.StartProxy(t, "")
+	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, fmt.Sprint("--restart-concurrency=", fairWorkers))
 	eventuallyAll(t, many, greed, "wait for their target", isPaused)
 	eventuallyAll(t, one, 1, "wait for their target", isPaused)
 	audit := cluster.Audit(t, "tidekeeper/")
+	// The watch is frozen so that the manager sees both changes at the same time, regardless of how
+	// long they take.
+	proxy.Freeze(t, "match: {resources: [deployments.apps]}")
 	cluster.Change(t, crowded, func() { crowded.Spec.Paused = false })
-	asked := time.Now()
 	cluster.Change(t, quiet, func() { quiet.Spec.Paused = false })
+	asked := time.Now()
+	proxy.Thaw(t)
 	var since []framework.Request
 	framework.Eventually(t, "the restarts were sent", func() error {
 		for _, r := range audit.Requests(t) {

@@ -130,6 +130,8 @@ func TestFreezeEndsByItself(t *testing.T) {
 	if !strings.Contains(record.Message, "not started before the deadline: Freeze thaw until ") {
 		t.Errorf("the record says %q", record.Message)
 	}
+	// The status counts while the freeze is in force, at most every ten seconds.
+	eventuallyFreeze(t, f, "counts the tick that was missed", func() error { return diff(int32(1), f.Status.HeldBack.MissedTicks) })
 	cluster.Change(t, f, func() { f.Spec.Until = metav1.Time{Time: time.Now().Add(3 * time.Second).Truncate(time.Second)} })
 	until := f.Spec.Until.Time
 	started := eventuallyOutcome(t, patient, patientTick, tidekeeperv1.OutcomeSucceeded, "").StartedTime
@@ -246,9 +248,13 @@ func TestFreezeHoldsBackNoExecute(t *testing.T) {
 	})
 	eventuallyFreeze(t, f, "counts the nodes", func() error { return diff(tidekeeperv1.HeldBack{Nodes: 2}, f.Status.HeldBack) })
 	for _, node := range []string{"frosty-1", "frosty-2"} {
-		if got := shapeOf(t, node); len(got.Taints) > 0 || got.Labels["example.com/frosty"] != "10" {
-			t.Errorf("node %s has %+v, want the label of the pool, and not its taint", node, got)
-		}
+		framework.Eventually(t, "node "+node+" has the label of the pool", func() error {
+			got := shapeOf(t, node)
+			if len(got.Taints) > 0 {
+				t.Errorf("node %s has the taints %v", node, got.Taints)
+			}
+			return diff(map[string]string{"example.com/frosty": "10"}, got.Labels)
+		})
 	}
 	cluster.Delete(t, f)
 	healthyWith(t, "frosty", 2)

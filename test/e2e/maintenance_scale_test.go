@@ -26,12 +26,8 @@ import (
 // leave it, other nodes are maintained, and the requests of the manager stay bounded.
 func TestMaintenance_HostileTenant(t *testing.T) {
 	cluster.StartManager(t, maintaining)
-	names := addMembers(t, "hostile", 3, "--allocatable=cpu=64,memory=256Gi,pods=400")
-	others := []*corev1.Node{framework.Node(names[1]), framework.Node(names[2])}
-	for _, other := range others {
-		cluster.Refresh(t, other)
-		cluster.Change(t, other, func() { other.Spec.Unschedulable = true })
-	}
+	const size = "--allocatable=cpu=64,memory=256Gi,pods=400"
+	names := addMembers(t, "hostile", 1, size)
 	tenant := "a-hostile-tenant" // Its pods come before those of the namespace default.
 	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}})
 	cluster.Apply(t, &corev1.ResourceQuota{
@@ -51,9 +47,8 @@ func TestMaintenance_HostileTenant(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{crowd, endless, single, neighbor} {
 		eventuallyReady(t, d)
 	}
-	for _, other := range others {
-		cluster.Change(t, other, func() { other.Spec.Unschedulable = false })
-	}
+	cluster.AddNodes(t, "hostile-other", 2, "--pool", "hostile", size) // No pod was placed on these nodes.
+	names = append(names, "hostile-other-1", "hostile-other-2")
 
 	ready := cluster.WatchReady(t, map[string]int{neighbor.Name: 1})
 	audit := cluster.Audit(t, "tidekeeper/")

@@ -179,19 +179,17 @@ func TestMaintenance(t *testing.T) {
 // the Deployment would replace it by a pod of the old template, which the restart replaces once more.
 func TestMaintenance_RestartMovesAll(t *testing.T) {
 	cluster.StartManager(t, maintaining)
-	names := addMembers(t, "together", 2)
-	other := framework.Node(names[1])
-	cluster.Change(t, other, func() { other.Spec.Unschedulable = true })
+	names := addMembers(t, "together", 1)
 	d := onPool("together", "together", 2)
 	d.Spec.MinReadySeconds = 5 // The old pods stay while new ones are ready, and their budget would allow evictions.
 	cluster.Apply(t, d)
 	cluster.Apply(t, minAvailableOf(d, intstr.FromInt32(1)))
 	eventuallyReady(t, d)
 	before := podNames(t, "together")
-	cluster.Change(t, other, func() { other.Spec.Unschedulable = false })
+	cluster.AddNodes(t, "together-other", 1, "--pool", "together") // No pod was placed on this node.
 	follow := watchNodesAndPods(t, "together")
 	m := maintenanceOf("together", tidekeeperv1.UntilDrained)
-	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: names[:1]}
+	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: names}
 	cluster.Apply(t, m)
 	eventuallyMaintained(t, m, "is complete", isComplete)
 	after := podNames(t, "together")
@@ -244,13 +242,14 @@ func TestMaintenance_WaitsForTheAnnotation(t *testing.T) {
 // are not touched, that a node which another client uncordons by hand is left alone, and that a deleted
 // NodeMaintenance leaves nothing behind.
 func TestMaintenance_OthersAreLeftAlone(t *testing.T) {
-	cluster.StartManager(t, maintaining)
 	names := addMembers(t, "alone", 4)
 	cordoned, kured := framework.Node(names[0]), framework.Node(names[1])
 	cluster.Change(t, cordoned, func() { cordoned.Spec.Unschedulable = true })
 	cluster.Change(t, kured, func() {
 		kured.Annotations = map[string]string{"weave.works/kured-reboot-in-progress": "2026-06-09T12:00:00Z"}
 	})
+	// A manager that sees these edits later than the NodeMaintenance would begin with the first node.
+	cluster.StartManager(t, maintaining)
 	m := maintenanceOf("alone", "")
 	three := intstr.FromInt32(3)
 	m.Spec.MaxUnavailable = &three

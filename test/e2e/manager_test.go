@@ -81,7 +81,9 @@ func TestManager_ReadsComeFromTheCache(t *testing.T) {
 		if !r.Writes() {
 			t.Errorf("read from the API server: %s", r)
 		}
-		if r.Resource == "nodes" {
+		// The first patch of a new node may conflict with the removal of its not-ready taint, which the
+		// manager's watch may report later than the pool.
+		if r.Resource == "nodes" && r.Code < 300 {
 			patched[r.Name]++
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"syscall"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -36,7 +39,15 @@ func TestALateWriteIsTakenBack(t *testing.T) {
 			proxy := cluster.StartProxy(t, "")
 			elect := cluster.ElectUntilReleased(t)
 			leader := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, elect...)...)
+			eventuallyLeader(t, "")
 			node := addMembers(t, name, 1)[0]
+			// The leader must know the node without its first taints, or the late patch would conflict.
+			known := framework.Pool(name + "-known")
+			known.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{corev1.LabelHostname: tidekeeperv1.LabelValue(node)}}
+			cluster.Apply(t, known)
+			eventuallyPool(t, known.Name, "has a usable node", func(p *tidekeeperv1.NodePool) error { return diff(int32(1), p.Status.UsableNodes) })
+			cluster.Delete(t, known)
+			eventuallyGone(t, known)
 			proxy.Add(t, fmt.Sprintf(`rules: [{name: late, match: {verbs: [patch], resources: [nodes], names: [%s]}, fault: {kind: Delay, for: 10m}}]`, node))
 			cluster.StartManager(t, elect...)
 			cluster.Apply(t, pool(name))

@@ -151,7 +151,7 @@ func TestNodePool_Columns(t *testing.T) {
 	cluster.Apply(t, pod)
 	framework.Eventually(t, "the pod is counted", func() error {
 		cluster.Refresh(t, p)
-		return diff(int32(25), p.Status.RequestedPercent["cpu"])
+		return errors.Join(diff(int32(25), p.Status.RequestedPercent["cpu"]), diff([]int32{2, 2}, []int32{p.Status.ReadyNodes, p.Status.UsableNodes}), is(p, "Healthy"))
 	})
 	for _, tt := range []struct {
 		args []string

@@ -6,6 +6,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -86,9 +87,15 @@ func watchEmptying(t *testing.T, pool string) func() int {
 	}
 }
 
+// writtenEvent is an event of a watch, with the version of its object.
+type writtenEvent struct {
+	version uint64
+	event   watch.Event
+}
+
 // watchNodesAndPods watches the nodes of a pool, and the pods with the pool's name in the label app.
-// The returned function stops the watches and returns their events, in the order of the API server's
-// writes.
+// The returned function stops the watches once they have reported all that was written before its call,
+// and returns their events, in the order of the API server's writes.
 func watchNodesAndPods(t *testing.T, pool string) func() []watch.Event {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config)
@@ -97,13 +104,9 @@ func watchNodesAndPods(t *testing.T, pool string) func() []watch.Event {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	type written struct {
-		version uint64
-		event   watch.Event
-	}
 	var (
 		mu      sync.Mutex
-		all     []written
+		all     []writtenEvent
 		watches sync.WaitGroup
 	)
 	follow := func(w watch.Interface, err error) {
@@ -121,24 +124,68 @@ func watchNodesAndPods(t *testing.T, pool string) func() []watch.Event {
 					t.Error(err)
 				}
 				mu.Lock()
-				all = append(all, written{version, event})
+				all = append(all, writtenEvent{version, event})
 				mu.Unlock()
 			}
 		})
 	}
-	nodes, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{LabelSelector: role(pool)})
+	ofNodes, ofPods := metav1.ListOptions{LabelSelector: role(pool)}, metav1.ListOptions{LabelSelector: "app=" + pool}
+	nodes, err := client.CoreV1().Nodes().Watch(ctx, ofNodes)
 	follow(nodes, err)
-	pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{LabelSelector: "app=" + pool})
+	pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, ofPods)
 	follow(pods, err)
 	return func() (events []watch.Event) {
+		framework.Eventually(t, "the watches have caught up", func() error {
+			nodes, nodesErr := client.CoreV1().Nodes().List(ctx, ofNodes)
+			pods, podsErr := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, ofPods)
+			if err := errors.Join(nodesErr, podsErr); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return diff(versions(nodes.Items, pods.Items), reported(all))
+		})
 		cancel()
 		watches.Wait()
-		slices.SortStableFunc(all, func(a, b written) int { return cmp.Compare(a.version, b.version) })
+		slices.SortStableFunc(all, func(a, b writtenEvent) int { return cmp.Compare(a.version, b.version) })
 		for _, w := range all {
 			events = append(events, w.event)
 		}
 		return events
 	}
+}
+
+// versions returns the versions of nodes and pods, by kind and name.
+func versions(nodes []corev1.Node, pods []corev1.Pod) map[string]string {
+	of := map[string]string{}
+	for i := range nodes {
+		of["node "+nodes[i].Name] = nodes[i].ResourceVersion
+	}
+	for i := range pods {
+		of["pod "+pods[i].Name] = pods[i].ResourceVersion
+	}
+	return of
+}
+
+// reported returns the last versions of the nodes and pods that exist according to events, by kind
+// and name.
+func reported(events []writtenEvent) map[string]string {
+	of := map[string]string{}
+	for _, w := range events {
+		name := ""
+		switch o := w.event.Object.(type) {
+		case *corev1.Node:
+			name = "node " + o.Name
+		case *corev1.Pod:
+			name = "pod " + o.Name
+		default:
+			continue
+		}
+		if of[name] = strconv.FormatUint(w.version, 10); w.event.Type == watch.Deleted {
+			delete(of, name)
+		}
+	}
+	return of
 }
 
 // TestNoExecuteReplacesAWeakerTaint checks that a NoExecute taint replaces a weaker taint with the

@@ -325,6 +325,9 @@ func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 		eventuallyOptIn(t, name, wanted{Schedule: "0 3 1 1 *"})
 		restart := eventuallyOptIn(t, name+"-by-hand", wanted{Suspend: true})
 		cluster.Change(t, restart, func() { restart.Spec.Schedule, restart.Spec.Suspend = "0 4 1 1 *", false })
+		for _, r := range []*tidekeeperv1.ScheduledRestart{restartNamed(t, name), restart} {
+			eventuallyRestart(t, r, framework.Patience, "has a status of its spec", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
+		}
 	}
 	settled(t)
 	manager.AssertIdle(t)

@@ -82,6 +82,7 @@ func awaitCounting(t *testing.T, manager *framework.Manager) {
 	name := fmt.Sprintf("startup-marker-%d", time.Now().UnixNano())
 	nodes := addMembers(t, name, 1)
 	cluster.Apply(t, pool(name))
+	healthyWith(t, name, 1) // The manager knows the pool: otherwise its first pod would count for no pool.
 	var marker *corev1.Pod
 	framework.Eventually(t, "a pod of "+name+" is counted", func() error {
 		if marker != nil {

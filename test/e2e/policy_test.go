@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,13 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
+	})
+	framework.Eventually(t, "alice has all her rights, and bob has his", func() error {
+		errs := []error{alice.List(t.Context(), &appsv1.DeploymentList{}, client.InNamespace(metav1.NamespaceDefault))}
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+			errs = append(errs, bob.Create(t.Context(), restartFor(kind, "policy-wait", "policy-wait"), client.DryRunAll))
+		}
+		return errors.Join(errs...)
 	})
 
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -201,8 +209,11 @@ func TestPolicyKeepsAnOptInSuspended(t *testing.T) {
 	cluster.Apply(t, w)
 	o := eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 3 * * *"})
 	cluster.Change(t, o, func() { o.Spec.Suspend, o.Spec.FailureLimit = true, 7 })
-	framework.Eventually(t, "alice has her rights", func() error {
-		return alice.Get(t.Context(), client.ObjectKeyFromObject(o), o.DeepCopy())
+	framework.Eventually(t, "alice has her rights, and the policy is in force", func() error {
+		if err := alice.Delete(t.Context(), o.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "alice may not patch deployments.apps") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
 	})
 	patch := func(text string) error {
 		return alice.Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))

@@ -231,8 +231,8 @@ func TestConfigChangeWithoutTheRight(t *testing.T) {
 			t.Errorf("the manager has sent %s %s", request.Verb, request.Resource)
 		}
 	}
-	r.Spec.OnConfigChange = "Everything"
-	if err := cluster.Update(t.Context(), r); err == nil || !strings.Contains(err.Error(), `spec.onConfigChange: Unsupported value: "Everything": supported values: "ConfigMaps", "ConfigMapsAndSecrets"`) {
+	wrong := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"onConfigChange":"Everything"}}`))
+	if err := cluster.Patch(t.Context(), r, wrong); err == nil || !strings.Contains(err.Error(), `spec.onConfigChange: Unsupported value: "Everything": supported values: "ConfigMaps", "ConfigMapsAndSecrets"`) {
 		t.Errorf("a wrong value: %v", err)
 	}
 }

@@ -113,9 +113,12 @@ func TestRestartClaimTakenBack(t *testing.T) {
 	for _, c := range []*claim{withdrawn, paused, moved, deleted} {
 		c.isUntouched(t)
 	}
-	if cluster.Refresh(t, withdrawn.restart); withdrawn.restart.Status.Active != nil || len(withdrawn.restart.Status.History) > 0 || withdrawn.restart.Status.LastRequestTime != nil {
-		t.Errorf("after its request was withdrawn the status is %+v, want no trace of it", withdrawn.restart.Status)
-	}
+	eventuallyRestart(t, withdrawn.restart, framework.Patience, "has no trace of the request that was withdrawn", func() error {
+		if s := withdrawn.restart.Status; s.Active != nil || len(s.History) > 0 || s.LastRequestTime != nil {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
 	cluster.Change(t, paused.deployment, func() { paused.deployment.Spec.Paused = false })
 	eventuallyOutcome(t, paused.restart, paused.tick, tidekeeperv1.OutcomeSucceeded, "")
 }

@@ -146,9 +146,11 @@ spec:
 			tick := request(t, r)
 			eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 
-			if out, err := cluster.Kubectl(manifest, append([]string{"diff", "-f", "-"}, args...)...); err != nil {
-				t.Errorf("kubectl diff sees a difference: %v\n%s", err, out)
-			}
+			// kubectl diff also shows a change of the status between its two requests.
+			framework.Eventually(t, "kubectl diff sees no difference", func() error {
+				_, err := cluster.Kubectl(manifest, append([]string{"diff", "-f", "-"}, args...)...)
+				return err
+			})
 			cluster.Refresh(t, d)
 			generation := d.Generation
 			if out, err := cluster.Kubectl(manifest, apply...); err != nil {

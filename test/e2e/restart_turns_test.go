@@ -219,10 +219,10 @@ func TestSlotsGoRoundNamespaces(t *testing.T) {
 		_, first := eventuallyInProgress(t, long)
 		_, beside := eventuallyInProgress(t, short)
 		manager.AssertIdle(t)
-		metrics := manager.ReadMetrics(t)
-		if err := diff([]float64{3, 2, 2}, []float64{metrics.Sum("tidekeeper_restart_budget"), metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_waiting_for_budget")}); err != nil {
-			t.Errorf("slots, those in use, and restarts that wait %v", err)
-		}
+		framework.Eventually(t, "the metrics have the slots, those in use, and the restarts that wait", func() error {
+			metrics := manager.ReadMetrics(t)
+			return diff([]float64{3, 2, 2}, []float64{metrics.Sum("tidekeeper_restart_budget"), metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_waiting_for_budget")})
+		})
 		letGo(t, beside)
 		letGo(t, first)
 	})

@@ -295,15 +295,12 @@ func TestWithinBudgetsBlocked(t *testing.T) {
 		if name == on.Spec.NodeName {
 			effect = "NoSchedule"
 		}
-		if d := diff([]string{g.taint(effect)}, shapeOf(t, name).Taints); d != nil {
-			t.Errorf("%s: taints %v", name, d)
-		}
+		framework.Eventually(t, name+" has its taint", func() error { return diff([]string{g.taint(effect)}, shapeOf(t, name).Taints) })
 	}
-	metrics := manager.ReadMetrics(t)
-	for state, want := range map[string]float64{"emptying": 1, "blocked": 1} {
-		if got, _ := metrics.Value("tidekeeper_nodepool_nodes", map[string]string{"pool": "stubborn", "state": state}); got != want {
-			t.Errorf("%v nodes are counted as %s", got, state)
-		}
+	for _, state := range []string{"emptying", "blocked"} {
+		framework.Eventually(t, "one node is counted as "+state, func() error {
+			return gauge(manager.ReadMetrics(t), 1, "tidekeeper_nodepool_nodes", map[string]string{"pool": "stubborn", "state": state})
+		})
 	}
 	if now := standing(t, "stubborn"); len(now) != 1 || now[0].UID != on.UID {
 		t.Errorf("the pod was replaced: %v", now)

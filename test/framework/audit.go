@@ -58,10 +58,12 @@ type Audit struct {
 	leases bool
 }
 
-// Audit starts to follow the requests of clients whose user agent begins with `agent`.
+// Audit starts to follow the requests of clients whose user agent begins with `agent`. It waits until
+// the log has the requests that were answered before, which are not followed.
 func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	t.Helper()
 	a := &Audit{cluster: c, log: c.auditLog(), agent: agent, watches: map[string]bool{}}
+	a.settle(t)
 	info, err := os.Stat(a.log.path)
 	if err != nil {
 		t.Fatal(err)

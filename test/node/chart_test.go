@@ -98,7 +98,8 @@ func (n *node) helmTest(t *testing.T) {
 // upgradeWhileRestarting upgrades the chart while the manager restarts a workload. The new
 // version's manager completes the restart, which must happen exactly once.
 func (n *node) upgradeWhileRestarting(t *testing.T) {
-	d := web("web", 3, 10*time.Second)
+	// The pods are replaced one after the other, so that the restart takes longer than the upgrade.
+	d := web("web", 3, 30*time.Second)
 	n.deploy(t, d)
 	restart, tick := n.requestRestart(t, "web")
 	framework.Eventually(t, "the restart is under way", func() error {

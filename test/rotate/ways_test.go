@@ -28,7 +28,7 @@ type way struct {
 // ways lists all ways, in the order of the table.
 var ways = []way{
 	{key: "drain", title: "`kubectl drain`, node by node", rotate: drain()},
-	{key: "disable-eviction", title: "`kubectl drain --disable-eviction`", rotate: drain("--disable-eviction")},
+	{key: "disable-eviction", title: "`kubectl drain --disable-eviction`", rotate: drain("--disable-eviction", framework.LongTimeout)},
 	{key: "taint", title: "a taint `NoExecute`", rotate: taint},
 	{key: "maintenance", title: "a NodeMaintenance", rotate: maintain(startCalm), harmless: true},
 	{key: "killed", title: "… whose leader is killed again and again", rotate: maintain(startKilled), harmless: true},
@@ -36,7 +36,8 @@ var ways = []way{
 }
 
 // drain returns a loop of kubectl drain and kubectl uncordon over all nodes. A node that is not
-// empty in time is uncordoned nevertheless, and the loop goes on with the next node.
+// empty in time is uncordoned nevertheless, and the loop goes on with the next node. The given flags
+// come last and so override the world's timeout, which is for drains that a budget may block for good.
 func drain(flags ...string) func(*testing.T, *world, *film) {
 	return func(t *testing.T, w *world, _ *film) {
 		for _, node := range w.nodeNames {

@@ -57,7 +57,8 @@ type neighbour struct {
 	// mu serializes the checks of the neighbour, because concurrent tricks make them.
 	mu      sync.Mutex
 	changes int
-	since   time.Time
+	// since is the time from which on web's ticks count.
+	since time.Time
 	// audit follows the manager; requests lists all of the manager's requests so far, ordered by
 	// their receipt.
 	audit    *framework.Audit
@@ -70,7 +71,7 @@ func newNeighbour(t *testing.T) *neighbour {
 	for _, namespace := range neighbours {
 		cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
-	n := &neighbour{pool: framework.Pool(quiet), since: time.Now(), audit: cluster.Audit(t, "tidekeeper/")}
+	n := &neighbour{pool: framework.Pool(quiet), audit: cluster.Audit(t, "tidekeeper/")}
 	n.pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/news": "none"}
 	cluster.Apply(t, n.pool)
 	ours := func(template *corev1.PodTemplateSpec) {
@@ -96,6 +97,7 @@ func newNeighbour(t *testing.T) *neighbour {
 		r.Spec.HistoryLimit = 100
 		cluster.Apply(t, r)
 	}
+	n.since = n.web.CreationTimestamp.Time
 	return n
 }
 

@@ -22,9 +22,9 @@ import (
 
 // crdTimeout is the maximum time for which a manager waits for its own kinds. A manager may be
 // started together with the CRDs, and the API server serves a kind only some time after kubectl
-// apply has reported the CRD as created.
+// apply has reported the CRD as created, which on a busy machine may take many seconds.
 const (
-	crdTimeout  = 10 * time.Second
+	crdTimeout  = 30 * time.Second
 	crdInterval = 250 * time.Millisecond
 )
 

@@ -48,9 +48,10 @@ type fixture struct {
 	markers int
 }
 
-// newFixture creates a fixture whose pods take the duration `pods` to become ready. The
-// ScheduledRestart is suspended because the API server's clock differs from the managers' clocks.
-func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
+// newFixture creates a fixture whose pods take the duration `pods` to become ready. The functions
+// `change` edit the Deployment before it is created. The ScheduledRestart is suspended because the API
+// server's clock differs from the managers' clocks.
+func newFixture(t *testing.T, schedule string, pods time.Duration, change ...func(*appsv1.Deployment)) *fixture {
 	t.Helper()
 	t.Parallel()
 	s := &fixture{
@@ -66,8 +67,12 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: framework.ManagerAccount, Namespace: framework.ManagerNamespace}},
 	})
 	s.deployment.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": pods.String()}
+	for _, change := range change {
+		change(s.deployment)
+	}
 	s.Apply(t, s.deployment)
 	framework.Eventually(t, "the Deployment is up", func() error {
+		s.OpenGate(t, s.namespace, s.deployment.Name)
 		s.Refresh(t, s.deployment)
 		if s.deployment.Status.ReadyReplicas != 1 {
 			return errors.New("it is not")
@@ -293,10 +298,14 @@ func TestSetBackWhileClaimed(t *testing.T) {
 // leader's clock the restart's tick is still in the future, but the tick must not run twice.
 func TestLeaderAhead(t *testing.T) {
 	s := newFixture(t, "* * * * *", 2*time.Second)
-	ahead, behind := framework.NewClock(t, hour.Add(-30*time.Second)), framework.NewClock(t, hour.Add(-90*time.Second))
+	// The clocks stand still until both managers run, so that no tick is due before, regardless of how
+	// long that takes.
+	ahead, behind := framework.NewStandingClock(t, hour.Add(-30*time.Second)), framework.NewStandingClock(t, hour.Add(-90*time.Second))
 	leader := s.elect(t, ahead)
 	s.enable(t)
 	s.elect(t, behind)
+	ahead, behind = ahead.Going(), behind.Going()
+	s.clock = behind
 
 	ahead.Set(t, hour.Add(-time.Second))
 	behind.Set(t, hour.Add(-61*time.Second))
@@ -355,7 +364,7 @@ func TestSuspendedLeader(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
 	// Once resumed, the old leader exits when it has been without its lease for the renew deadline.
-	leader := s.elect(t, clock, "--leader-elect-renew-deadline=15s")
+	leader := s.elect(t, clock, "--leader-elect-renew-deadline=30s")
 	s.enable(t)
 	s.elect(t, clock)
 	leader.Signal(t, syscall.SIGSTOP)

@@ -31,7 +31,8 @@ func TestEnableAndEditMoveTheTicks(t *testing.T) {
 	s.Apply(t, other)
 
 	at := func(minutes int) time.Time { return hour.Add(time.Duration(minutes) * time.Minute) }
-	clock := framework.NewClock(t, at(-3))
+	// The clock stands still until the other schedule is enabled, regardless of how long that takes.
+	clock := framework.NewStandingClock(t, at(-3))
 	s.start(t, clock)
 	edit := func(change func(*tidekeeperv1.ScheduledRestartSpec), reason string) {
 		t.Helper()
@@ -61,6 +62,8 @@ func TestEnableAndEditMoveTheTicks(t *testing.T) {
 		s.Refresh(t, other)
 		return framework.ReadyIs(other.Status.Conditions, other.Generation, "Scheduled")
 	})
+	clock = clock.Going()
+	s.clock = clock
 
 	tick(-2)
 	s.eventually(t, "disabled")

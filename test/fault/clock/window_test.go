@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -57,7 +59,9 @@ func TestWindow(t *testing.T) {
 // TestWindowTooShort checks that no restart starts in a window whose remaining time is shorter than
 // the last restart took.
 func TestWindowTooShort(t *testing.T) {
-	s := newFixture(t, "0 * * * *", 3*time.Second)
+	s := newFixture(t, "0 * * * *", 0, func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: framework.Gate}}
+	})
 	s.Change(t, s.restart, func() {
 		// The window closes 100 s after a tick. The tick may wait for the next window for an hour.
 		s.restart.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "59 * * * *", DurationSeconds: 160}}
@@ -70,6 +74,14 @@ func TestWindowTooShort(t *testing.T) {
 	s.eventuallySent(t, 1)
 	// The restart takes two minutes by the manager's clock.
 	clock.Set(t, hour.Add(2*time.Minute))
+	s.awaitMarker(t)
+	framework.Eventually(t, "the restart is no longer running", func() error {
+		s.OpenGate(t, s.namespace, s.deployment.Name)
+		if s.Refresh(t, s.restart); s.restart.Status.Active != nil {
+			return fmt.Errorf("status %+v", s.restart.Status)
+		}
+		return nil
+	})
 	s.eventually(t, "the restart has completed", succeeded(hour))
 	clock.Set(t, hour.Add(time.Hour-time.Second))
 	s.eventuallyIs(t, "WindowClosed")

@@ -4,6 +4,7 @@
 package outage
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,10 @@ func supervise(t *testing.T, c *framework.Cluster, args ...string) *supervisor {
 			for manager.Running() {
 				select {
 				case <-k.stop:
-					manager.Stop(t)
+					// A leader may lose its short lease at the same time.
+					if err := manager.Process.Stop(context.WithoutCancel(t.Context())); err != nil && !strings.Contains(manager.Log(), "leader election lost") {
+						t.Errorf("stop a manager: %v", err)
+					}
 					return
 				case <-time.After(100 * time.Millisecond):
 				}
