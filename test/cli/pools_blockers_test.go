@@ -222,7 +222,7 @@ spec:
 				stayed.Insert(app)
 			}
 		}
-		// If the API server is slow, the drain ends before it is told all reasons.
+		// If the API server is slow, the drain ends before it has received all reasons.
 		var unsaid error
 		for _, reason := range []string{"would violate the pod's disruption budget", "more than one PodDisruptionBudget", "silent.example.com"} {
 			if !strings.Contains(out, reason) {
