@@ -171,13 +171,7 @@ func aborted(t *testing.T) {
 	hasWords(t, record, "Rollout aborted is not healthy: its update was aborted")
 	o.isUntouched(t)
 
-	framework.Eventually(t, "the pods from before the update are ready again", func() error {
-		cluster.Refresh(t, o.Unstructured)
-		if n, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas"); n != replicas {
-			return fmt.Errorf("%d are", n)
-		}
-		return nil
-	})
+	o.eventuallyWithoutUpdate(t)
 	followed := o.follow(t)
 	cluster.Change(t, r, func() {
 		r.Spec.Precondition, r.Spec.StartingDeadlineSeconds = tidekeeperv1.PreconditionNone, 900

@@ -81,10 +81,13 @@ func (r rollout) set(t *testing.T, value any, path ...string) {
 	})
 }
 
+// updateAnnotation is the annotation that an update adds to the pods.
+const updateAnnotation = "example.com/version"
+
 // update begins an update by changing the pod template.
 func (r rollout) update(t *testing.T) {
 	t.Helper()
-	r.set(t, "2", "template", "metadata", "annotations", "example.com/version")
+	r.set(t, "2", "template", "metadata", "annotations", updateAnnotation)
 }
 
 // abort aborts an update, like kubectl argo rollouts abort.
@@ -98,6 +101,31 @@ func (r rollout) patchStatus(t *testing.T, patch string) {
 	if err := cluster.Status().Patch(t.Context(), r.Unstructured, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// eventuallyWithoutUpdate waits until the Rollout has only pods from before its update, and all of
+// them are ready.
+func (r rollout) eventuallyWithoutUpdate(t *testing.T) {
+	t.Helper()
+	framework.EventuallyWithin(t, 2*framework.Patience, "the pods from before the update are ready again", func() error {
+		list := &corev1.PodList{}
+		if err := cluster.List(t.Context(), list, client.InNamespace(r.GetNamespace()), client.MatchingLabels{"app": r.GetName()}); err != nil {
+			return err
+		}
+		p := &pods{all: map[types.UID]corev1.Pod{}}
+		for _, pod := range list.Items {
+			if _, updated := pod.Annotations[updateAnnotation]; updated {
+				return fmt.Errorf("%s is of the update", pod.Name)
+			}
+			p.all[pod.UID] = pod
+		}
+		cluster.Refresh(t, r.Unstructured)
+		available, _, _ := unstructured.NestedInt64(r.Object, "status", "availableReplicas")
+		if ready := p.ready(); len(p.all) != replicas || ready != replicas || available != replicas {
+			return fmt.Errorf("of %d pods %d are ready, and %d available", len(p.all), ready, available)
+		}
+		return nil
+	})
 }
 
 // restart returns a suspended ScheduledRestart for the Rollout. The given function edits its spec.

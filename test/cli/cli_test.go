@@ -157,18 +157,38 @@ func code(t *testing.T, err error) int {
 	}
 }
 
-// outdated matches the note that no manager has observed a change for some seconds. In most tests
-// no manager is running, or the manager may need longer on a busy machine.
-var outdated = regexp.MustCompile(`(?m)^note: this may be out of date: .*\n`)
+// unobserved matches the note that no manager has observed an object for some seconds, or has
+// noticed a request yet. In most tests no manager is running, or the manager may need longer on a
+// busy machine.
+var unobserved = regexp.MustCompile(`(?m)^note: no manager has (observed \w+ \S+( and \d+ others?)? for \w+|noticed the request yet): .*\n`)
 
 // tide runs kubectl tide, and fails the test if it fails or writes to stderr.
 func tide(t *testing.T, args ...string) string {
 	t.Helper()
 	r := command{args: args}.run(t)
-	if r.code != 0 || outdated.ReplaceAllString(r.stderr, "") != "" {
+	if r.code != 0 || unobserved.ReplaceAllString(r.stderr, "") != "" {
 		t.Fatalf("kubectl tide %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 	}
 	return r.stdout
+}
+
+// eventuallyCompletes waits until kubectl's shell completion of a command line prints what the
+// function `want` accepts. A completion prints no names if the API server needs longer than a few
+// seconds, as on a busy machine.
+func eventuallyCompletes(t *testing.T, want func(printed string) bool, args ...string) {
+	t.Helper()
+	framework.Eventually(t, "kubectl tide "+strings.Join(args, " ")+" is completed", func() error {
+		p := command{}.process()
+		p.Args = append([]string{p.Args[0], "__complete", "tide"}, args...)
+		out, err := p.Output()
+		if err == nil && !want(string(out)) {
+			err = errors.New("other names are offered")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %q", err, out)
+		}
+		return nil
+	})
 }
 
 // fields returns the words in each line of the given string.

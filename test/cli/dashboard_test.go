@@ -128,19 +128,31 @@ func getsThePage(t *testing.T, link string) {
 	getsData(t, base, "Bearer "+token)
 }
 
-// getsData requests data of the page with the given Authorization header.
+// getsData requests data of the page with the given Authorization header. It repeats the request
+// while the dashboard answers that the API server has not sent all objects yet.
 func getsData(t *testing.T, base, authorization string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/overview.json", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", authorization)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%v, %v", answer, err)
-	}
-	answer.Body.Close()
+	framework.Eventually(t, "the dashboard has data", func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/overview.json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", authorization)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		switch answer.StatusCode {
+		case http.StatusOK:
+			return nil
+		case http.StatusServiceUnavailable:
+			return errors.New(answer.Status)
+		default:
+			t.Fatalf("it answers %s", answer.Status)
+			return nil
+		}
+	})
 }
 
 // TestDashboardHeaderFile checks that programs are admitted with the header in a file that only the

@@ -107,24 +107,9 @@ func TestHelpAndVersion(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	aNamespace(t, "complete")
 	aRestart(t, "complete", "web", "0 3 * * *", nil)
-	complete := func(args ...string) string {
-		p := command{}.process()
-		p.Args = append([]string{p.Args[0], "__complete", "tide"}, args...)
-		out, err := p.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
-	}
-	if got := complete("restarts", "history", "-n", "complete", ""); got != "web\t0 3 * * * of Deployment web\n:4\n" {
-		t.Errorf("names: %q", got)
-	}
-	if got := complete("restarts", "-n", "compl"); !strings.Contains(got, "complete\n") {
-		t.Errorf("namespaces: %q", got)
-	}
-	if got := complete("restarts", "expl"); !strings.HasPrefix(got, "explain\t") {
-		t.Errorf("commands: %q", got)
-	}
+	eventuallyCompletes(t, func(got string) bool { return got == "web\t0 3 * * * of Deployment web\n:4\n" }, "restarts", "history", "-n", "complete", "")
+	eventuallyCompletes(t, func(got string) bool { return strings.Contains(got, "complete\n") }, "restarts", "-n", "compl")
+	eventuallyCompletes(t, func(got string) bool { return strings.HasPrefix(got, "explain\t") }, "restarts", "expl")
 	if got := tide(t, "completion"); got != "#!/bin/sh\nexec kubectl tide __complete \"$@\"\n" {
 		t.Errorf("kubectl tide completion prints %q", got)
 	}

@@ -75,7 +75,7 @@ spec:
 	aNamespace(t, "lb6")
 	aDeployment(t, "lb6", "opsnatmonitor-v1")
 	for _, o := range documents(t, r.stdout) {
-		t.Cleanup(func() { cluster.Delete(t, o) })
+		deletedAtTheEnd(t, o)
 	}
 	kubectl(t, r.stdout, "apply", "--validate=strict", "-f", "-")
 

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/internal/migrate"
+	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // check converts an object of an original project and checks that the API server accepts the
@@ -83,9 +85,25 @@ func kubectl(t *testing.T, stdin string, args ...string) string {
 func apply(t *testing.T, printed string) {
 	t.Helper()
 	for _, o := range documents(t, printed) {
-		t.Cleanup(func() { cluster.Delete(t, o) })
+		deletedAtTheEnd(t, o)
 	}
 	kubectl(t, printed, "apply", "-f", "-")
+}
+
+// deletedAtTheEnd deletes an object when the test ends, and waits until it is gone. A manager that
+// the test started before the call runs until then, and removes the finalizer of a NodePool.
+func deletedAtTheEnd(t *testing.T, o client.Object) {
+	t.Helper()
+	t.Cleanup(func() {
+		cluster.Delete(t, o)
+		framework.Eventually(t, o.GetName()+" is gone", func() error {
+			err := cluster.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o)
+			if err == nil {
+				return fmt.Errorf("it has the finalizers %q", o.GetFinalizers())
+			}
+			return client.IgnoreNotFound(err)
+		})
+	})
 }
 
 // documents parses the YAML documents in the given string.

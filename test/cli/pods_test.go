@@ -313,12 +313,9 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 	}
 
 	// kubectl's shell completion offers the names of pods, but no name twice.
-	p := command{}.process()
-	p.Args = []string{p.Args[0], "__complete", "tide", "pods", "timeline", "-n", "slow", top[0].Pod, ""}
-	completed, err := p.Output()
-	if err != nil || !strings.Contains(string(completed), "nowhere\tPending\n") || strings.Contains(string(completed), top[0].Pod) {
-		t.Errorf("completed: %s, %v", completed, err)
-	}
+	eventuallyCompletes(t, func(got string) bool {
+		return strings.Contains(got, "nowhere\tPending\n") && !strings.Contains(got, top[0].Pod)
+	}, "pods", "timeline", "-n", "slow", top[0].Pod, "")
 }
 
 func TestPodsErrors(t *testing.T) {

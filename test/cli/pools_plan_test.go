@@ -62,7 +62,12 @@ func TestPoolsPlan(t *testing.T) {
 		if out, err := cluster.Kubectl(manifest, "apply", "-f", "-"); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		pool := framework.Pool("planned")
 		framework.Eventually(t, "the pool is healthy", func() error {
+			cluster.Refresh(t, pool)
+			if err := framework.ReadyIs(pool.Status.Conditions, pool.Generation, "Healthy"); err != nil {
+				return err
+			}
 			return diff("planned Healthy 2/2", strings.Join(fields(tide(t, "pools"))[1][:3], " "))
 		})
 	}

@@ -4,7 +4,9 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -61,34 +63,41 @@ func metricsOf(node string, at time.Time, usage string) string {
 // as JSON.
 type usedOf struct{ Describe, List, DescribeJSON, ListJSON string }
 
-func used(t *testing.T, c command) (shown usedOf) {
+// used returns the used resources that the commands show for the pool, or the errors of commands, such
+// as those of a user whose rights are not in force yet.
+func used(t *testing.T, c command) (shown usedOf, err error) {
 	t.Helper()
 	run := func(args ...string) string {
 		c.args = append([]string{"pools"}, args...)
 		r := c.run(t)
 		if r.code != 0 {
-			t.Fatalf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+			err = errors.Join(err, fmt.Errorf("%v: exit code %d: %s", args, r.code, r.stderr))
 		}
 		return r.stdout
 	}
-	if line := regexp.MustCompile(`(?m)^Used: +(.*)$`).FindStringSubmatch(run("describe", "used")); line != nil {
+	describe, list := run("describe", "used"), run("used", "-o", "wide")
+	describeJSON, listJSON := run("describe", "used", "-o", "json"), run("used", "-o", "json")
+	if err != nil {
+		return shown, err
+	}
+	if line := regexp.MustCompile(`(?m)^Used: +(.*)$`).FindStringSubmatch(describe); line != nil {
 		shown.Describe = line[1]
 	}
-	wide := strings.SplitN(run("used", "-o", "wide"), "\n", 3)
+	wide := strings.SplitN(list, "\n", 3)
 	if begin := strings.Index(wide[0], "USED"); begin >= 0 {
 		shown.List = strings.TrimSpace(wide[1][begin:strings.Index(wide[0], "FITS NOW")])
 	}
 	var one struct{ Used any }
-	if err := json.Unmarshal([]byte(run("describe", "used", "-o", "json")), &one); err != nil {
+	if err := json.Unmarshal([]byte(describeJSON), &one); err != nil {
 		t.Fatal(err)
 	}
 	shown.DescribeJSON = encoded(one.Used)
 	var all struct{ Items []struct{ Used any } }
-	if err := json.Unmarshal([]byte(run("used", "-o", "json")), &all); err != nil || len(all.Items) != 1 {
+	if err := json.Unmarshal([]byte(listJSON), &all); err != nil || len(all.Items) != 1 {
 		t.Fatalf("%d pools, %v", len(all.Items), err)
 	}
 	shown.ListJSON = encoded(all.Items[0].Used)
-	return shown
+	return shown, nil
 }
 
 // encoded returns a value as JSON, or "" if it is nil.
@@ -124,7 +133,10 @@ func TestPoolsUsed(t *testing.T) {
 	expect := func(what string, want usedOf, c command) {
 		t.Helper()
 		// On a busy machine, the metrics may arrive after the plugin has stopped waiting for them.
-		framework.Eventually(t, what+" is shown", func() error { return diff(want, used(t, c)) })
+		framework.Eventually(t, what+" is shown", func() error {
+			got, err := used(t, c)
+			return cmp.Or(err, diff(want, got))
+		})
 	}
 	expect("not served", unknown("the cluster serves no metrics.k8s.io"), command{})
 

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,21 +46,25 @@ metadata: {name: polite}
 spec:
   taints: [{key: example.com/polite, effect: NoExecute, eviction: WithinBudgets}]
 `
-	shown := plan(t, polite, "-f", "-")
-	for _, want := range []string{
-		"Pods:          2 would be evicted from 1 node within their budgets, a few nodes at a time\n",
-		"Would wait:    polite/Deployment/web (2 pods): the PodDisruptionBudget web never allows a disruption: 2 of 2 pods must be healthy\n",
-		"  + taint example.com/polite:NoExecute\n",
-	} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("the plan has no %q:\n%s", want, shown)
+	// The plan reads pods and budgets from the API server's cache.
+	framework.Eventually(t, "the plan says how the pods are evicted", func() error {
+		shown := plan(t, polite, "-f", "-")
+		for _, want := range []string{
+			"Pods:          2 would be evicted from 1 node within their budgets, a few nodes at a time\n",
+			"Would wait:    polite/Deployment/web (2 pods): the PodDisruptionBudget web never allows a disruption: 2 of 2 pods must be healthy\n",
+			"  + taint example.com/polite:NoExecute\n",
+		} {
+			if !strings.Contains(shown, want) {
+				return fmt.Errorf("it has no %q:\n%s", want, shown)
+			}
 		}
-	}
-	if !regexp.MustCompile(`\npolite +Deployment/web +2 +1 +evicted within budgets +taint example.com/polite:NoExecute\n`).MatchString(shown) || strings.Contains(shown, "NoSchedule") {
-		t.Errorf("the plan does not say how the pods are evicted:\n%s", shown)
-	}
+		if !regexp.MustCompile(`\npolite +Deployment/web +2 +1 +evicted within budgets +taint example.com/polite:NoExecute\n`).MatchString(shown) || strings.Contains(shown, "NoSchedule") {
+			return errors.New(shown)
+		}
+		return nil
+	})
 	cluster.MustKubectl(t, polite, "apply", "-f", "-")
-	t.Cleanup(func() { cluster.Delete(t, framework.Pool("polite")) })
+	deletedAtTheEnd(t, framework.Pool("polite"))
 	status := regexp.MustCompile(`\nStatus: +EvictionBlocked, 1 of 1 node does not match .*; node polite-1 cannot be emptied within budgets: 2 pods are left, for instance polite/web-\S+: The disruption budget web needs 2 healthy pods`)
 	row := regexp.MustCompile(`\npolite-1 .* taint example.com/polite:NoExecute, being emptied for \d+s\n`)
 	framework.Eventually(t, "describe says why the node is not emptied", func() error {

@@ -36,11 +36,7 @@ func TestRestartsNowWait(t *testing.T) {
 	if r.code != 2 || !strings.Contains(r.stdout, "/web: Succeeded") || !strings.Contains(r.stdout, "/lost: Missed: TargetNotFound: ") {
 		t.Errorf("a restart that is missed: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	cluster.Refresh(t, lost)
-	lost.Spec.StartingDeadlineSeconds = 900
-	if err := cluster.Update(t.Context(), lost); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Change(t, lost, func() { lost.Spec.StartingDeadlineSeconds = 900 })
 	for name, tc := range map[string]struct {
 		args []string
 		says string

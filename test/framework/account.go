@@ -76,13 +76,17 @@ func (c *Cluster) accountKubeconfig(namespace, account, path string) error {
 	}, path)
 }
 
-// becomeManager sets c.manager to a kubeconfig with a token for the manager's service account.
+// becomeManager sets c.manager to a kubeconfig with a token for the manager's service account, and
+// waits until the account's rights are in force.
 func (c *Cluster) becomeManager() error {
-	return c.accountKubeconfig(ManagerNamespace, ManagerAccount, c.manager)
+	if err := c.accountKubeconfig(ManagerNamespace, ManagerAccount, c.manager); err != nil {
+		return err
+	}
+	return c.awaitManagerRights()
 }
 
 // BecomeManager makes all managers started after the call run with a token for the service account
-// that an installation created.
+// that an installation created. It waits until the account's rights are in force.
 func (c *Cluster) BecomeManager(t testing.TB) {
 	t.Helper()
 	if err := c.becomeManager(); err != nil {

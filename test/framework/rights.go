@@ -5,12 +5,17 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
 // Right is the RBAC permission for a verb on a resource. An empty Namespace means all namespaces;
@@ -111,6 +116,67 @@ func (c *Cluster) ManagerRights(ctx context.Context) ([]Right, error) {
 		rights = append(rights, rightsOf(rules, binding.Namespace)...)
 	}
 	return rights, nil
+}
+
+// Allowed reports whether the API server's authorizer grants a right to a user. It may lag behind the
+// roles and their bindings.
+func (c *Cluster) Allowed(ctx context.Context, user string, r Right) (bool, error) {
+	resource, subresource, _ := strings.Cut(r.Resource, "/")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: subresource, Namespace: r.Namespace, Name: r.Name,
+		},
+	}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// EventuallyAllowed waits until the API server's authorizer grants a right to a user, or until it
+// does not, if `want` is false.
+func (c *Cluster) EventuallyAllowed(t testing.TB, user string, r Right, want bool) {
+	t.Helper()
+	Eventually(t, fmt.Sprintf("it is %t that %s may %s", want, user, r), func() error {
+		if allowed, err := c.Allowed(t.Context(), user, r); err != nil || allowed != want {
+			return fmt.Errorf("it is %t (%w)", allowed, err)
+		}
+		return nil
+	})
+}
+
+// awaitManagerRights waits until the manager's rights to watch are in force, which a manager that
+// starts needs. The rights of a role come into force together.
+func (c *Cluster) awaitManagerRights() error {
+	ctx := context.Background()
+	rights, err := c.ManagerRights(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rights {
+		if r.Verb != "watch" && r.Resource != "leases" {
+			continue
+		}
+		err := sandbox.Wait(ctx, Patience, "the manager may "+r.String(), func() error {
+			allowed, err := c.Allowed(ctx, ManagerUser, r)
+			if err == nil && !allowed {
+				err = errors.New("it may not")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitManagerRights waits until the rights that are now bound to the manager's service account are
+// in force.
+func (c *Cluster) AwaitManagerRights(t testing.TB) {
+	t.Helper()
+	if err := c.awaitManagerRights(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // rules returns the rules of the role that a binding references.

@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -25,28 +27,29 @@ import (
 
 // dump returns all objects in the API server except events, which expire after an hour. The keys
 // consist of resource, namespace and name. Resources without objects are included. Fields that
-// change without a user's action are removed; see strip.
-func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
+// change without a user's action are removed; see strip. While kinds are being deleted, it may return
+// an error.
+func dump(t *testing.T, cluster *framework.Cluster) (map[string]map[string]any, error) {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
 	config.WarningHandler = rest.NoWarnings{} // Deprecated kinds are listed, too, without warnings.
 	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	lists, err := server.ServerPreferredResources()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	all := map[string]map[string]any{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		for _, resource := range list.APIResources {
 			gvr := gv.WithResource(resource.Name)
@@ -58,7 +61,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 			if apierrors.IsNotFound(err) {
 				continue // This kind is being deleted.
 			} else if err != nil {
-				t.Fatalf("list %s: %v", gvr, err)
+				return nil, fmt.Errorf("list %s: %w", gvr, err)
 			}
 			for _, o := range found.Items {
 				strip(&o)
@@ -66,7 +69,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // strip removes the fields that change without a user's action.
@@ -81,7 +84,8 @@ func strip(o *unstructured.Unstructured) {
 }
 
 // eventuallyPopulated waits until the control plane has added to each namespace of a new cluster what
-// every namespace has: the service account default, and the ConfigMap with the CA certificates.
+// every namespace has: the service account default, and the ConfigMap with the CA certificates. It
+// also waits until ClusterRoles that aggregate others have their rules.
 func eventuallyPopulated(t *testing.T, cluster *framework.Cluster) {
 	t.Helper()
 	framework.Eventually(t, "each namespace is populated", func() error {
@@ -97,8 +101,38 @@ func eventuallyPopulated(t *testing.T, cluster *framework.Cluster) {
 				return err
 			}
 		}
-		return nil
+		roles := &rbacv1.ClusterRoleList{}
+		if err := cluster.List(t.Context(), roles); err != nil {
+			return err
+		}
+		return aggregated(roles.Items)
 	})
+}
+
+// aggregated returns an error if a ClusterRole lacks rules of the ClusterRoles that it aggregates.
+func aggregated(roles []rbacv1.ClusterRole) error {
+	for _, role := range roles {
+		if role.AggregationRule == nil {
+			continue
+		}
+		for _, selector := range role.AggregationRule.ClusterRoleSelectors {
+			selects, err := metav1.LabelSelectorAsSelector(&selector)
+			if err != nil {
+				return err
+			}
+			for _, part := range roles {
+				if part.Name == role.Name || !selects.Matches(labels.Set(part.Labels)) {
+					continue
+				}
+				for _, rule := range part.Rules {
+					if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return cmp.Equal(r, rule) }) {
+						return fmt.Errorf("the ClusterRole %s does not have the rules of %s yet", role.Name, part.Name)
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // eventuallyAsBefore waits until the cluster is in the state `before`. Kubernetes' controllers take
@@ -106,7 +140,10 @@ func eventuallyPopulated(t *testing.T, cluster *framework.Cluster) {
 func eventuallyAsBefore(t *testing.T, cluster *framework.Cluster, before map[string]map[string]any) {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*framework.Patience, "the cluster is as it was before", func() error {
-		after := dump(t, cluster)
+		after, err := dump(t, cluster)
+		if err != nil {
+			return err
+		}
 		var problems []string
 		for key := range before {
 			if _, ok := after[key]; !ok {

@@ -40,7 +40,10 @@ var chosen = []string{
 func TestInstallation(t *testing.T) {
 	i := &installation{life: t, Cluster: framework.StartEmpty(t, "--nodes=0", "--audit")}
 	eventuallyPopulated(t, i.Cluster)
-	before := dump(t, i.Cluster)
+	before, err := dump(t, i.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
@@ -315,6 +318,8 @@ func (i *installation) limited(t *testing.T) {
 		}
 	}
 
+	i.AwaitManagerRights(t)
+	i.EventuallyAllowed(t, framework.ManagerUser, framework.Right{Verb: "watch", Group: "tidekeeper.dev", Resource: "scheduledrestarts", Namespace: "blog"}, false)
 	elsewhere := framework.Run(t, "--kubeconfig", i.AccountKubeconfig(t, namespace, framework.ManagerAccount), "--namespaces=shop,blog")
 	if code := elsewhere.Wait(t); code != 1 || !strings.Contains(elsewhere.Log(), "list and watch scheduledrestarts.tidekeeper.dev in the namespace blog, ") {
 		t.Errorf("a manager for an additional namespace exits with %d:\n%s", code, elsewhere.Log())

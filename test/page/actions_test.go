@@ -61,10 +61,7 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	}
 	value[bool](ctx, t, `(document.querySelector("[name=until]").value = "4h", document.querySelector("#dialog .do").click(), true)`)
 	until(ctx, t, "the dialog has ended", `!document.getElementById("dialog").open`)
-	shows(ctx, t, "created: no restart is started in shop until")
-	if !value[bool](ctx, t, `(box => box.top >= 0 && box.bottom <= innerHeight && box.height > 0)(document.getElementById("toast").getBoundingClientRect())`) {
-		t.Error("what was done is not in view")
-	}
+	until(ctx, t, "what was done is said in view", `(toast => toast.textContent.includes("created: no restart is started in shop until") && (box => box.top >= 0 && box.bottom <= innerHeight && box.height > 0)(toast.getBoundingClientRect()))(document.getElementById("toast"))`)
 	until(ctx, t, "it is listed, and its gate is closed", `/in force[^]*shop[^]*migration <b>/.test(document.getElementById("h-freezes").closest("section").innerText) && /Freeze\s+✖ closed/.test(document.getElementById("panel").innerText) && /▲ [^]*Freeze/.test(document.getElementById("restart-shop/web").innerText)`)
 	if got := list(); !strings.Contains(got, `"values":["shop"]`) || !strings.Contains(got, "migration") {
 		t.Errorf("the freeze is %s", got)

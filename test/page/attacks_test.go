@@ -18,24 +18,32 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// body requests `path` with the token for programs and returns the response body.
-func (d *dashboard) body(t *testing.T, path string) string {
+// body requests `path` with the token for programs and returns the response body. It repeats the
+// request while the dashboard answers that the API server has not sent all objects yet.
+func (d *dashboard) body(t *testing.T, path string) (text string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+d.token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s %v", path, answer.Status, text, err)
-	}
-	return string(text)
+	framework.Eventually(t, path+" is served", func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+d.token)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		switch {
+		case answer.StatusCode == http.StatusServiceUnavailable:
+			return fmt.Errorf("%s %s", answer.Status, body)
+		case err != nil || answer.StatusCode != http.StatusOK:
+			t.Fatalf("%s: %s %s %v", path, answer.Status, body, err)
+		}
+		text = string(body)
+		return nil
+	})
+	return text
 }
 
 // secretsStay searches all responses of the dashboard for the pods' environment variables and for

@@ -347,7 +347,7 @@ func outage(ctx context.Context, t *testing.T, d *dashboard) {
 	until(ctx, t, "the stream is open", `performance.getEntriesByType("resource").some(e => e.name.includes("/-/page/"))`)
 	cluster.Component(t, "kill", "kube-apiserver")
 	t.Cleanup(func() { cluster.AwaitAPIServer(t) })
-	until(ctx, t, "the page says since when, and keeps the numbers", `document.getElementById("banner").textContent.includes("trying again") && document.body.innerText.includes("worker")`)
+	until(ctx, t, "the page says since when, and keeps the numbers", `/not answered since [\d:]+.*trying again/.test(document.getElementById("banner").textContent) && document.body.innerText.includes("worker")`)
 	// The page's own clock continues while the API server is down, but the time in the page's
 	// banner must not change.
 	const since = `document.getElementById("banner").textContent.match(/not answered since ([\d:]+)/)?.[1]`

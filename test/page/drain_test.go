@@ -6,6 +6,7 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -20,14 +21,17 @@ func namesBlockers(ctx context.Context, t *testing.T, d *dashboard) {
 	node := kubectl(t, "", "get", "pods", "-n", "shop", "-l", "app=api", "--field-selector=status.phase=Running", "-o", "jsonpath={.items[0].spec.nodeName}")
 	open(ctx, t, d.base+"/pools/worker?node="+node)
 	until(ctx, t, "the panel names the budget", `/shop\/Deployment\/api[^]*Budget[^]*never allows a disruption: 4 of 4 pods/.test(document.getElementById("panel")?.innerText)`)
-	var nodes []struct {
-		Blockers []struct{ Reason string }
-	}
-	out := kubectlTide(t, "pools", "blockers", "--node", node, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &nodes); err != nil || len(nodes) != 1 {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if rows := value[int](ctx, t, `document.querySelectorAll("#panel [aria-labelledby=h-drain] tbody tr").length`); rows != len(nodes[0].Blockers) || rows == 0 {
-		t.Errorf("the panel has %d rows, and the command %d:\n%s", rows, len(nodes[0].Blockers), out)
-	}
+	framework.Eventually(t, "the panel has as many rows as the command", func() error {
+		var nodes []struct {
+			Blockers []struct{ Reason string }
+		}
+		out := kubectlTide(t, "pools", "blockers", "--node", node, "-o", "json")
+		if err := json.Unmarshal([]byte(out), &nodes); err != nil || len(nodes) != 1 {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		if rows := value[int](ctx, t, `document.querySelectorAll("#panel [aria-labelledby=h-drain] tbody tr").length`); rows != len(nodes[0].Blockers) || rows == 0 {
+			return fmt.Errorf("the panel has %d rows, and the command %d:\n%s", rows, len(nodes[0].Blockers), out)
+		}
+		return nil
+	})
 }

@@ -73,15 +73,10 @@ func (d *dashboard) code() string {
 // linkTo returns a link with the same code to another page.
 func (d *dashboard) linkTo(path string) string { return d.base + path + "#" + d.code() }
 
-// freePort returns an unused port of this machine.
+// freePort returns a port of this machine that is reserved until the test ends.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(framework.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +156,7 @@ func browserIn(t *testing.T, profile string, flags ...chromedp.ExecAllocatorOpti
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(browserPath()), chromedp.UserDataDir(profile), chromedp.WindowSize(1360, 1000),
 		chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(time.Minute))
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(framework.Patience))
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
 	t.Cleanup(cancel)
 	ctx, cancelTab := chromedp.NewContext(allocator)

@@ -166,6 +166,7 @@ func rebound(t *testing.T, d *dashboard) {
 func withoutRights(ctx context.Context, t *testing.T) {
 	kubectl(t, "", "create", "clusterrole", "pools-only", "--verb=get,list,watch", "--resource=nodepools.tidekeeper.dev,nodes")
 	kubectl(t, "", "create", "clusterrolebinding", "pools-only", "--clusterrole=pools-only", "--user=ana")
+	cluster.EventuallyAllowed(t, "ana", framework.Right{Verb: "list", Resource: "nodes"}, true)
 	d := startDashboard(t, cluster.UserKubeconfig(t, "ana"))
 	other := tab(ctx, t)
 	open(other, t, d.link)
@@ -185,6 +186,7 @@ func withoutRights(ctx context.Context, t *testing.T) {
 // ofNamespace opens the dashboard of a user who has rights in a single namespace.
 func ofNamespace(ctx context.Context, t *testing.T) {
 	kubectl(t, "", "create", "rolebinding", "shop", "-n", "shop", "--clusterrole=view", "--user=bob")
+	cluster.EventuallyAllowed(t, "bob", framework.Right{Verb: "list", Resource: "pods", Namespace: "shop"}, true)
 	d := startDashboard(t, cluster.UserKubeconfig(t, "bob"), "-n", "shop", "--allow-actions")
 	other := tab(ctx, t)
 	open(other, t, d.linkTo("/pods?since=all"))

@@ -62,6 +62,7 @@ func TestREADME(t *testing.T) {
 		`export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`,
 		"sandbox up --nodes 3 --detach --kubeconfig kubeconfig",
 		"kubectl apply -k config/crd",
+		kindsAreServed,
 		"tidekeeper 2> tidekeeper.log &",
 		"kubectl label node node-1 node-2 node-role.kubernetes.io/worker=",
 		"kubectl apply -f hack/demo/web.yaml",
@@ -69,8 +70,17 @@ func TestREADME(t *testing.T) {
 	follow(t, "README.md", 3, sh)
 }
 
+// kindsAreServed is a command that waits until the API server serves the kinds of the CRDs.
+const kindsAreServed = "kubectl wait --for=condition=Established crd --all " + framework.LongTimeout
+
 func TestTryIt(t *testing.T) {
-	follow(t, "docs/tasks/try-it.md", 12, console.Start(t, checkout(t)))
+	sh := console.Start(t, checkout(t))
+	followWith(t, "docs/tasks/try-it.md", 12, sh, func(command string) {
+		// A human reader is slower than this test.
+		if strings.HasPrefix(command, "tidekeeper ") {
+			sh.Must(t, kindsAreServed)
+		}
+	})
 }
 
 // read returns the content of a page. The path `name` is relative to the repository.

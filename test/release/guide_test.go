@@ -120,6 +120,7 @@ func (u *guided) do(t *testing.T, step console.Step) {
 	case strings.HasPrefix(command, "sandbox up "):
 		command += fmt.Sprintf(" --owner=%d", os.Getpid())
 	case strings.HasPrefix(command, "kubectl apply ") && u.before == nil:
+		u.eventuallyPopulated(t)
 		u.before = u.objects(t)
 	case command == "sandbox down":
 		framework.Eventually(t, "all objects of the guide are gone", func() error {

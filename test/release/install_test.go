@@ -67,6 +67,22 @@ func (w *world) objects(t *testing.T) map[string]bool {
 	return found
 }
 
+// eventuallyPopulated waits until the control plane has added to each namespace of a new cluster what
+// every namespace has: the service account default, and the ConfigMap with the CA certificates.
+func (w *world) eventuallyPopulated(t *testing.T) {
+	t.Helper()
+	framework.Eventually(t, "each namespace is populated", func() error {
+		found := w.objects(t)
+		for name := range found {
+			namespace, ok := strings.CutPrefix(name, "Namespace//")
+			if ok && (!found["ServiceAccount/"+namespace+"/default"] || !found["ConfigMap/"+namespace+"/kube-root-ca.crt"]) {
+				return fmt.Errorf("%s is not", namespace)
+			}
+		}
+		return nil
+	})
+}
+
 // TestFolderIsEnough installs Tidekeeper with the packaged chart and with install.yaml. The
 // archive's manager must reconcile a pool, the archive's plugin must show it, and an uninstall must
 // leave nothing behind. No file comes from the source tree.
@@ -83,6 +99,7 @@ func TestFolderIsEnough(t *testing.T) {
 			t.Errorf("sandbox down: %v\n%s", err, out)
 		}
 	})
+	w.eventuallyPopulated(t)
 	kubeconfig := "--kubeconfig=" + filepath.Join(w.dir, "kubeconfig")
 	for _, way := range []struct {
 		name    string
@@ -138,7 +155,13 @@ func (w *world) use(t *testing.T, kubeconfig string) {
 	if err := os.WriteFile(file, []byte(pool), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.kubectl(t, "apply", "--filename="+file)
+	framework.Eventually(t, "a pool is created, once its kind is served", func() error {
+		out, err := w.command(t, w.sandbox, "kubectl", "apply", "--filename="+file).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return err
+	})
 	labeled := func(want int) func() error {
 		return func() error {
 			if got := strings.Fields(w.kubectl(t, "get", "nodes", "--selector=example.com/pool=worker", "--output=name")); len(got) != want {
