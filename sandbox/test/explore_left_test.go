@@ -52,7 +52,7 @@ func TestExploreKilled(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = first.Kill() })
 	var operator []int
-	waitFor(t, time.Minute, func() string {
+	waitFor(t, 5*time.Minute, func() string {
 		text, _ := os.ReadFile(started)
 		if !strings.HasSuffix(string(text), "\n") {
 			return "the operator has not started:\n" + first.Output()
@@ -156,7 +156,7 @@ func TestExploreHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = run.Kill() })
-	waitFor(t, time.Minute, func() string {
+	waitFor(t, 5*time.Minute, func() string {
 		if strings.Contains(run.Output(), "Installing.") {
 			return ""
 		}
