@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
@@ -125,7 +126,13 @@ func (c *Cluster) Members(names []string) *Members {
 // groups are sorted by descending number of pods, then by the namespace and name of their first
 // pod.
 func (c *Cluster) Pending() []Group {
-	return groupsOf(c.pending, func(pod *corev1.Pod) bool { return c.classes.relations.rulesOf(pod) != nil })
+	return groupsOf(c.pending, func(pod *corev1.Pod) string {
+		key := c.classes.storage.keyOf(pod)
+		if c.classes.relations.rulesOf(pod) != nil {
+			key += labels.Set(pod.Labels).String()
+		}
+		return key
+	})
 }
 
 // Zones maps each zone to the names of its nodes. Nodes without the label
