@@ -117,6 +117,15 @@ func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amo
 	}
 }
 
+// WithVolumes makes the cluster evaluate the constraints on volumes, and returns the cluster.
+// Without volumes, they are not evaluated, and are named as such.
+func (c *Cluster) WithVolumes(v *Volumes) *Cluster {
+	if v != nil {
+		c.classes.storage = newStorage(v, c.nodes)
+	}
+	return c
+}
+
 // Members returns the named nodes as a group. Unknown names and duplicates are ignored.
 func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}

@@ -81,7 +81,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 			l.AtMost = appendNew(l.AtMost, c.classes.unevaluatedOf(p.class, p.object, true))
 		}
 	}
-	l.AtMost = appendNew(l.AtMost, c.uncertain(homeless, lost))
+	l.AtMost = appendNew(l.AtMost, c.classes.storage.uncertain(homeless, lost))
 	between := newAdmission(c.classes, homeless, lost)
 	defer between.undo()
 	rest := c.placement.place(homeless, sets.New(lost...), between)

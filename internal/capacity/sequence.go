@@ -35,7 +35,7 @@ func (c *Cluster) Placing(added []*corev1.Pod) (Loss, *Cluster) {
 		l.AtMost = appendNew(l.AtMost, c.classes.unevaluatedOf(homeless[i].class, object, true))
 	}
 	slices.SortStableFunc(homeless, func(a, b pod) int { return cmp.Compare(b.class.size, a.class.size) })
-	l.AtMost = appendNew(l.AtMost, c.uncertain(homeless, nil))
+	l.AtMost = appendNew(l.AtMost, c.classes.storage.uncertain(homeless, nil))
 	moved := map[*corev1.Pod]*node{}
 	c.recording(moved, func() {
 		between := newAdmission(c.classes, homeless, nil)
@@ -75,7 +75,7 @@ func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added
 			}
 		}
 	}
-	return New(list, running).WithVolumes(c.volumes())
+	return New(list, running).WithVolumes(c.classes.storage.objects())
 }
 
 // bound returns a copy of the pod that is bound to a node, or to none if the node is nil.

@@ -70,21 +70,12 @@ type storage struct {
 	demands map[*corev1.Pod]*demand
 }
 
-// WithVolumes makes the cluster evaluate the constraints on volumes, and returns the cluster.
-// Without volumes, they are not evaluated, and are named as such.
-func (c *Cluster) WithVolumes(v *Volumes) *Cluster {
-	if v != nil {
-		c.classes.storage = newStorage(v, c.nodes)
-	}
-	return c
-}
-
-// volumes returns the argument of WithVolumes, or nil if it was not called.
-func (c *Cluster) volumes() *Volumes {
-	if c.classes.storage == nil {
+// objects returns the storage objects, or nil if s is nil.
+func (s *storage) objects() *Volumes {
+	if s == nil {
 		return nil
 	}
-	return c.classes.storage.source
+	return s.source
 }
 
 func newStorage(v *Volumes, list []*node) *storage {
@@ -189,6 +180,9 @@ func (s *storage) usersOf(claim types.NamespacedName) []*node {
 	}
 	return s.users[claim]
 }
+
+// isNew reports whether a node does not exist yet, so that its drivers are not known.
+func (s *storage) isNew(n *corev1.Node) bool { return n.UID == "" && s.csiNodes[n.Name] == nil }
 
 // unevaluatedOf is like unevaluated for a single pod of a class, whose volumes may differ from
 // those of the other pods of the class. See [storage.demandOf] for `again`.

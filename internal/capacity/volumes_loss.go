@@ -88,20 +88,20 @@ func (a *volumeAdmission) place(p pod, n *node) {
 
 // uncertain lists the constraints on volumes that are not evaluated because something about the
 // remaining nodes is not known.
-func (c *Cluster) uncertain(homeless []pod, lost []*node) (list []string) {
-	if c.classes.storage == nil {
+func (s *storage) uncertain(homeless []pod, lost []*node) (list []string) {
+	if s == nil {
 		return nil
 	}
 	gone, seen := sets.New(lost...), sets.Set[string]{}
 	for _, p := range homeless {
-		d := c.classes.storage.demandOf(p.object, true)
+		d := s.demandOf(p.object, true)
 		if d == nil || !slices.ContainsFunc(d.volumes, func(v wantedVolume) bool { return !seen.Has(v.driver) }) {
 			continue
 		}
 		for _, v := range d.volumes {
 			seen.Insert(v.driver)
 		}
-		for _, n := range c.nodes {
+		for _, n := range s.nodes {
 			if !gone.Has(n) {
 				list = appendNew(list, d.uncertain(n))
 			}

@@ -124,6 +124,3 @@ func tracksCapacity(driver *storagev1.CSIDriver) bool {
 func hasDriver(n *storagev1.CSINode, name string) bool {
 	return n != nil && slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == name })
 }
-
-// isNew reports whether a node does not exist yet, so that its drivers are not known.
-func (s *storage) isNew(n *corev1.Node) bool { return n.UID == "" && s.csiNodes[n.Name] == nil }
