@@ -5,6 +5,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -271,9 +272,33 @@ func TestLoseVolumes(t *testing.T) {
 	loss, _ = after.Losing([]string{"b1"})
 	equal(t, "the ephemeral volume is attached to no other node", []WithoutPlace{{"shop", "ReplicaSet/web", 1}}, loss.WithoutPlace)
 
+	twins := []*corev1.Pod{pod("x-0", "x", "data-db-0"), pod("y-0", "y", "data-db-0")}
+	oncePod(&Volumes{Claims: []*corev1.PersistentVolumeClaim{v.claim("data-db-0")}})
+	loss = New(threeNodes(), twins).WithVolumes(v).Lose([]string{"a1"}, nil)
+	equal(t, "only one pod uses a ReadWriteOncePod claim", 1, loss.Homeless())
+
 	loss = New(threeNodes(), running).Lose([]string{"a1"}, nil)
 	equal(t, "at most, without volumes", []string{"persistent volumes"}, loss.AtMost)
 	equal(t, "without place, without volumes", []WithoutPlace{}, loss.WithoutPlace)
+}
+
+// claim returns the claim with the given name.
+func (v *Volumes) claim(name string) *corev1.PersistentVolumeClaim {
+	return v.Claims[slices.IndexFunc(v.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })]
+}
+
+// TestFitExistingEphemeralVolume checks that the claim of a pending pod's ephemeral volume counts, but
+// not a claim of the same name that belongs to another object.
+func TestFitExistingEphemeralVolume(t *testing.T) {
+	pod := using(aPod("web", "", "", "", "cpu", "1", "pods", "1"), nil, []string{"wait"})
+	pod.UID = "pod"
+	claim := aClaim("web-own-0", "pv", "wait")
+	claim.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "web", UID: "pod", Controller: new(true)}}
+	v := &Volumes{Classes: []*storagev1.StorageClass{aStorageClass("wait", wait)}, Claims: []*corev1.PersistentVolumeClaim{claim}, Volumes: []*corev1.PersistentVolume{aVolume("pv", "web-own-0", "b")}}
+	fit := func() Fit { return New(threeNodes(), nil).WithVolumes(v).Members([]string{"a1", "a2", "b1"}).Fit(pod) }
+	equal(t, "copies in the volume's zone", int64(4), fit().Copies)
+	claim.OwnerReferences = nil
+	equal(t, "refused", []Count{{What: "claim of volume own-0 belongs to another object", Nodes: 3}}, fit().Refused)
 }
 
 // TestPendingVolumes checks that pending pods are grouped by the constraints on their volumes: pods
