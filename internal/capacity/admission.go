@@ -17,6 +17,8 @@ type admission struct {
 	// reverse this.
 	changes []change
 	lost    []*node
+	// volumes evaluates the constraints on volumes; nil if there are none.
+	volumes *volumeAdmission
 }
 
 // change records that a pod on a node was added to the counters (by is 1) or removed from them (by
@@ -29,10 +31,11 @@ type change struct {
 
 // newAdmission returns an admission for placing the pods in `homeless`, which need another node
 // because their nodes are lost. It returns nil if there are no constraints between these pods and
-// other pods.
+// other pods, and none on their volumes.
 func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	needed := sets.New[*counter]()
-	constrained := false
+	volumes := newVolumeAdmission(of.storage, homeless, lost)
+	constrained := volumes != nil
 	for _, p := range homeless {
 		if rules := of.rulesOf(p.class); rules != nil {
 			constrained = true
@@ -42,7 +45,7 @@ func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	if !constrained {
 		return nil
 	}
-	a := &admission{classes: of, counters: needed.UnsortedList(), ports: map[*node][]hostPort{}, lost: lost}
+	a := &admission{classes: of, counters: needed.UnsortedList(), ports: map[*node][]hostPort{}, lost: lost, volumes: volumes}
 	for _, n := range lost {
 		for _, p := range n.pods {
 			a.count(p, n, -1)
@@ -52,15 +55,24 @@ func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	return a
 }
 
-// constrains reports whether there are constraints between the pod and other pods.
-func (a *admission) constrains(p pod) bool { return a != nil && a.classes.rulesOf(p.class) != nil }
+// constrains reports whether there are constraints between the pod and other pods, or on its
+// volumes.
+func (a *admission) constrains(p pod) bool {
+	return a != nil && (a.classes.rulesOf(p.class) != nil || a.volumes.demandOf(p) != nil)
+}
 
-// admits reports whether the constraints between pods admit the pod to the node.
+// admits reports whether the constraints between pods and on volumes admit the pod to the node.
 func (a *admission) admits(p pod, n *node) bool {
 	if !a.constrains(p) {
 		return true
 	}
+	if !a.volumes.admits(p, n) {
+		return false
+	}
 	rules := p.class.rules
+	if rules == nil {
+		return true
+	}
 	used := a.classes.relations.usedPorts(rules, n)
 	return rules.refusal(n, append(used, a.ports[n]...)) == ""
 }
@@ -71,6 +83,7 @@ func (a *admission) place(p pod, n *node) {
 		return
 	}
 	a.count(p, n, 1)
+	a.volumes.place(p, n)
 	if ports := hostPortsOf(&p.object.Spec); len(ports) > 0 {
 		a.ports[n] = append(a.ports[n], ports...)
 	}

@@ -58,6 +58,8 @@ type classes struct {
 	byKey     map[classKey]*class
 	byExample map[*corev1.Pod]*class
 	relations *relations
+	// storage holds the storage objects; nil if constraints on volumes are not evaluated.
+	storage *storage
 }
 
 func newClasses(a *axes, total vector, list []*node) *classes {

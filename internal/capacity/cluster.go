@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
@@ -116,6 +117,15 @@ func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amo
 	}
 }
 
+// WithVolumes makes the cluster evaluate the constraints on volumes, and returns the cluster.
+// Without volumes, they are not evaluated, and are named as such.
+func (c *Cluster) WithVolumes(v *Volumes) *Cluster {
+	if v != nil {
+		c.classes.storage = newStorage(v, c.nodes)
+	}
+	return c
+}
+
 // Members returns the named nodes as a group. Unknown names and duplicates are ignored.
 func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}
@@ -125,7 +135,13 @@ func (c *Cluster) Members(names []string) *Members {
 // groups are sorted by descending number of pods, then by the namespace and name of their first
 // pod.
 func (c *Cluster) Pending() []Group {
-	return groupsOf(c.pending, func(pod *corev1.Pod) bool { return c.classes.relations.rulesOf(pod) != nil })
+	return groupsOf(c.pending, func(pod *corev1.Pod) string {
+		key := c.classes.storage.keyOf(pod)
+		if c.classes.relations.rulesOf(pod) != nil {
+			key += labels.Set(pod.Labels).String()
+		}
+		return key
+	})
 }
 
 // Zones maps each zone to the names of its nodes. Nodes without the label

@@ -14,6 +14,11 @@
 //	counter.go    the number of pods that a term or constraint selects, by topology domain
 //	relations.go  the running pods that constraints between pods depend on
 //	rules.go      the constraints between a pod and other pods
+//	volumes.go    storage objects, which volumes of pods depend on
+//	volumes_claims.go  the constraints of a pod's volumes
+//	volumes_places.go  the nodes on which volumes are usable
+//	volumes_attach.go  attach limits, and the copies that fit within them
+//	volumes_loss.go    such constraints while the pods of lost nodes are placed
 //	copies.go     the number of copies that nodes take together under such constraints
 //	admission.go  such constraints while the pods of lost nodes are placed
 //	placement.go  assigns pods to nodes by first-fit
@@ -33,8 +38,10 @@
 // Constraints are evaluated by the rules of the scheduler's default plugins NodeResourcesFit,
 // TaintToleration, NodeAffinity (including node selectors) and NodeUnschedulable, using
 // k8s.io/component-helpers, and by those of InterPodAffinity, PodTopologySpread and NodePorts for
-// pods whose labels are known. Constraints on volumes or devices are not evaluated. They are named
-// in [Shape.Unevaluated], and the computed counts are then upper bounds. Constraints between pods
-// make a count an upper bound only if it depends on the order in which the scheduler uses the
-// nodes. The package test/room compares the counts with the scheduler's plugins in random clusters.
+// pods whose labels are known. After [Cluster.WithVolumes], they are evaluated by the rules of
+// VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits for volumes with claims, except
+// for storage capacity. Constraints on devices are not evaluated. Constraints that are not evaluated
+// are named, and the computed counts are then upper bounds. Constraints between pods make a count an
+// upper bound only if it depends on the order in which the scheduler uses the nodes. The package
+// test/room compares the counts with the scheduler's plugins in random clusters.
 package capacity

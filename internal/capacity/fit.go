@@ -50,11 +50,13 @@ type Count struct {
 func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
 	rules := m.classes.rulesOf(class)
-	f := Fit{AtMost: m.classes.unevaluated(class)}
+	volumes := m.classes.storage.demandOf(pod, false)
+	f := Fit{AtMost: m.classes.unevaluatedOf(class, pod, false)}
 	refusals, free := map[Count]int{}, nodeFits{}
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
-		reasons := class.refusals(n.object)
+		most, lacking = volumes.limit(n, true, most, lacking)
+		reasons := append(class.refusals(n.object), volumes.refusals(n.object)...)
 		tooSmall := class.unknown == "" && most == 0
 		switch {
 		case class.unknown != "":
@@ -66,18 +68,19 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			refusals[Count{What: strings.Join(reasons, " and "), TooSmall: tooSmall}]++
 			continue
 		}
-		single := rules.single(n)
+		single := cmp.Or(rules.single(n), volumes.single())
 		if single != "" {
 			most = min(most, 1)
 		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
 		copies, limit := m.axes.copies(n.free, class.request)
+		copies, limit = volumes.limit(n, false, copies, limit)
 		if copies == 0 {
 			refusals[Count{What: "not enough " + limit}]++
 			continue
 		}
-		if why := m.classes.relations.refusal(rules, n); why != "" {
+		if why := cmp.Or(m.classes.relations.refusal(rules, n), volumes.conflict()); why != "" {
 			refusals[Count{What: why}]++
 			continue
 		}
@@ -85,8 +88,10 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			copies, limit = 1, single
 		}
 		free = append(free, nodeFit{n, copies, limit})
+		f.AtMost = appendNew(f.AtMost, volumes.uncertain(n))
 	}
 	f.share(free, rules.shared(), refusals)
+	volumes.complete(&f)
 	if rules != nil && rules.startsGroup() && m.takenElsewhere(class, rules) {
 		f.AtMost = appendNew(f.AtMost, []string{podAffinity})
 	}

@@ -78,9 +78,10 @@ func (c *Cluster) Lose(names, of []string) Loss {
 	for _, p := range homeless {
 		if reported(p) {
 			l.Pods++
-			l.AtMost = appendNew(l.AtMost, c.classes.unevaluated(p.class))
+			l.AtMost = appendNew(l.AtMost, c.classes.unevaluatedOf(p.class, p.object, true))
 		}
 	}
+	l.AtMost = appendNew(l.AtMost, c.classes.storage.uncertain(homeless, lost))
 	between := newAdmission(c.classes, homeless, lost)
 	defer between.undo()
 	rest := c.placement.place(homeless, sets.New(lost...), between)

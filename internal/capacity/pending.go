@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
@@ -22,16 +21,14 @@ type Group struct {
 // groupsOf groups pods that the scheduler treats alike. The groups are sorted by descending number
 // of pods, then by the namespace and name of their first pod.
 //
-// related reports whether there are constraints between a pod and other pods. If there are, the
-// pod's group contains only pods with equal labels, because such constraints depend on labels.
-func groupsOf(pending []*corev1.Pod, related func(*corev1.Pod) bool) []Group {
+// more returns a string that is equal for pods with equal constraints on volumes and, if there are
+// constraints between the pod and other pods, with equal labels, because such constraints depend on
+// labels.
+func groupsOf(pending []*corev1.Pod, more func(*corev1.Pod) string) []Group {
 	byKey := map[string]*Group{}
 	var groups []*Group
 	for _, pod := range pending {
-		key := signature(pod)
-		if related(pod) {
-			key += labels.Set(pod.Labels).String()
-		}
+		key := signature(pod) + more(pod)
 		if byKey[key] == nil {
 			byKey[key] = &Group{}
 			groups = append(groups, byKey[key])

@@ -32,9 +32,10 @@ func (c *Cluster) Placing(added []*corev1.Pod) (Loss, *Cluster) {
 	homeless := make([]pod, len(added))
 	for i, object := range added {
 		homeless[i] = pod{object: object, class: c.classes.of(object, nil)}
-		l.AtMost = appendNew(l.AtMost, c.classes.unevaluated(homeless[i].class))
+		l.AtMost = appendNew(l.AtMost, c.classes.unevaluatedOf(homeless[i].class, object, true))
 	}
 	slices.SortStableFunc(homeless, func(a, b pod) int { return cmp.Compare(b.class.size, a.class.size) })
+	l.AtMost = appendNew(l.AtMost, c.classes.storage.uncertain(homeless, nil))
 	moved := map[*corev1.Pod]*node{}
 	c.recording(moved, func() {
 		between := newAdmission(c.classes, homeless, nil)
@@ -74,7 +75,7 @@ func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added
 			}
 		}
 	}
-	return New(list, running)
+	return New(list, running).WithVolumes(c.classes.storage.objects())
 }
 
 // bound returns a copy of the pod that is bound to a node, or to none if the node is nil.
@@ -87,5 +88,8 @@ func bound(object *corev1.Pod, on *node) *corev1.Pod {
 	return &copied
 }
 
-// IsConstrained reports whether there are constraints between the pod and other pods.
-func (c *Cluster) IsConstrained(pod *corev1.Pod) bool { return c.classes.relations.rulesOf(pod) != nil }
+// IsConstrained reports whether there are constraints between the pod and other pods, including
+// claims that only one pod can use.
+func (c *Cluster) IsConstrained(pod *corev1.Pod) bool {
+	return c.classes.relations.rulesOf(pod) != nil || c.classes.storage.demandOf(pod, false).single() != ""
+}

@@ -39,7 +39,7 @@ func ShapeOf(pod *corev1.Pod) Shape {
 			s.Unevaluated = append(s.Unevaluated, what)
 		}
 	}
-	add(slices.ContainsFunc(pod.Spec.Volumes, attached), "persistent volumes")
+	add(slices.ContainsFunc(pod.Spec.Volumes, attached), persistentVolumes)
 	add(len(pod.Spec.ResourceClaims) > 0, "resource claims")
 	add(len(pod.Spec.SchedulingGates) > 0, "scheduling gates")
 	add(pod.Spec.SchedulingGroup != nil, "pod groups")

@@ -66,7 +66,7 @@ func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) 
 	if known, ok := r.extended[by]; ok {
 		return known, nil
 	}
-	of := Room{DaemonSets: r.DaemonSets}
+	of := Room{DaemonSets: r.DaemonSets, volumes: r.volumes}
 	if by.others {
 		of.Nodes, of.Pods = r.Nodes, r.Pods
 	}
@@ -135,12 +135,12 @@ func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now,
 // withNewNodes returns the cluster with `count` new nodes of a pool, and the names of the new
 // nodes.
 func (r *Room) withNewNodes(pool PoolMembers, count int) (cluster *capacity.Cluster, names []string, err error) {
-	of := Room{Nodes: slices.Clone(r.Nodes), Pods: slices.Clone(r.Pods), DaemonSets: r.DaemonSets}
+	of := Room{Nodes: slices.Clone(r.Nodes), Pods: slices.Clone(r.Pods), DaemonSets: r.DaemonSets, volumes: r.volumes}
 	names, err = of.add(pool, count)
 	if err != nil {
 		return nil, nil, err
 	}
-	return capacity.New(of.Nodes, of.Pods), names, nil
+	return r.newCluster(of.Nodes, of.Pods), names, nil
 }
 
 // add adds new nodes of a pool to r.Nodes, and their DaemonSet pods to r.Pods. It returns the names
@@ -172,7 +172,7 @@ func (r *Room) AddNewNodes(pool string, count int) error {
 		return fmt.Errorf("NodePool %s: %w", pool, err)
 	}
 	r.Pools[i].Members = append(r.Pools[i].Members, names...)
-	r.Cluster, r.extended = capacity.New(r.Nodes, r.Pods), nil
+	r.Cluster, r.extended = r.newCluster(r.Nodes, r.Pods), nil
 	return nil
 }
 

@@ -30,6 +30,8 @@ type Room struct {
 	// DaemonSets lists the DaemonSets of the cluster, whose pods also run on new nodes. It is nil
 	// if the DaemonSets are not known.
 	DaemonSets []*appsv1.DaemonSet
+	// volumes holds the storage objects; nil if constraints on volumes are not evaluated.
+	volumes *capacity.Volumes
 
 	// extended caches the results of the method withNewNode, which adds a new node to a cluster.
 	extended map[extendedBy]extended
@@ -69,6 +71,18 @@ func newRoom(cluster *capacity.Cluster, pools []*tidekeeperv1.NodePool, nodes []
 		room.Pools = append(room.Pools, PoolMembers{pool, MembersOf(nodes, selector)})
 	}
 	return room, problems
+}
+
+// SetVolumes makes the Room evaluate constraints on volumes. Without it, such constraints are named
+// as not evaluated.
+func (r *Room) SetVolumes(v *capacity.Volumes) {
+	r.volumes, r.extended = v, nil
+	r.Cluster.WithVolumes(v)
+}
+
+// newCluster returns a cluster with the given nodes and pods, and the volumes of the Room.
+func (r *Room) newCluster(nodes []*corev1.Node, running []*corev1.Pod) *capacity.Cluster {
+	return capacity.New(nodes, running).WithVolumes(r.volumes)
 }
 
 // MembersOf returns the names of the nodes that match a selector.
@@ -176,7 +190,7 @@ type Sequence struct {
 func (r *Room) InSequence(s *Sequence) (losses []PoolLoss) {
 	cluster := r.Cluster
 	if len(s.Cordoned) > 0 {
-		cluster = capacity.New(cordonedNodes(r.Nodes, s.Cordoned), r.Pods)
+		cluster = r.newCluster(cordonedNodes(r.Nodes, s.Cordoned), r.Pods)
 	}
 	var loss capacity.Loss
 	if s.Surging != "" {

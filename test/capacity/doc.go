@@ -8,6 +8,7 @@
 //	shape_test.go      random pod specs, and whether their copies are scheduled
 //	fit_test.go        exactly as many copies are scheduled as pools fit reports
 //	between_test.go    the same for pods with affinity, spread constraints, ports or volumes
+//	volumes_test.go    the same for pods with volumes, by zones and attach limits
 //	like_test.go       pools fit --like with each kind of workload
 //	loss_test.go       lost nodes' pods are scheduled if they fit according to pools loss
 //	best_test.go       the best placement of pods on nodes, by trying all placements

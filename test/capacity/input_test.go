@@ -95,7 +95,7 @@ func TestWrongInput(t *testing.T) {
 
 // TestMissingRights checks that a missing right results in one line on stderr and an exit code.
 // Without the right to create pods, pools fit answers as far as possible, and a note names the
-// limitation.
+// limitation. Without the right to list volumes, pools fit answers "at most" and names the right.
 func TestMissingRights(t *testing.T) {
 	w := aSmallWorld(t, "rights")
 	cluster.Apply(t, &corev1.LimitRange{
@@ -141,6 +141,17 @@ func TestMissingRights(t *testing.T) {
 		}
 		return nil
 	})
+	claimed := strings.Replace(podManifest("a", "500m"), "spec: {", "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: none}}], ", 1)
+	framework.Eventually(t, "a user who may not list volumes learns which right is missing", func() error {
+		r := tide(t, claimed, reader, "pools", "fit", w.name, "-n", w.name, "-f", "-")
+		if r.code != 0 || !strings.Contains(r.stdout, "persistent volumes (no right to list persistentvolumeclaims)") || !strings.Contains(r.stdout, "rights   at most 4 ") {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
+	if f := w.fit(t, claimed, "-f", "-"); f.Copies != 0 || len(f.AtMost) > 0 {
+		t.Errorf("with the right: %+v, want no copies, because there is no claim", f)
+	}
 	if f := w.fit(t, podManifest("a", "500m"), "-f", "-"); f.Copies != 2 {
 		t.Errorf("with the defaults of the LimitRange %d copies fit, want 2", f.Copies)
 	}

@@ -63,9 +63,13 @@ a pod with the pool's RuntimeClass does. The pod of a workload or a file has its
 tolerations, selectors and node affinity; the API server sets its defaults in a dry run,
 which requires the right to create pods.
 
-Affinity between pods, topology spread constraints and host ports are evaluated; volumes and
-devices are not. Where the number is not certain, the reason is named, and it is "at most".
-Nothing is reserved: pods scheduled in the meantime take room.`,
+Affinity between pods, topology spread, host ports, and zones and attach limits of volumes
+are evaluated; devices are not. Where the number is not certain, the reason is named, and it
+is "at most". Nothing is reserved: pods scheduled in the meantime take room.
+
+Copies of a StatefulSet bring a new volume for each claim template, other copies share their
+claims. Volumes need the right to list PersistentVolumeClaims, PersistentVolumes,
+StorageClasses, CSIDrivers, CSINodes and VolumeAttachments.`,
 		Example: `  kubectl tide pools fit --cpu 3 --memory 4Gi
   kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
   kubectl tide pools fit --like deployment/web -n shop
@@ -155,6 +159,9 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if err := readDaemonSets(ctx, c, r); err != nil {
+		return err
+	}
+	if err := readVolumes(ctx, c, r, []*corev1.Pod{pod}); err != nil {
 		return err
 	}
 	fits := r.Fit(pod, len(o.requests) > 0, o.copies)

@@ -68,7 +68,10 @@ func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructu
 	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
 	pod.Spec.EphemeralContainers = nil // Ephemeral containers have no requests, and the API server rejects them in new pods.
-	return complete(ctx, c, pod)
+	if pod, lacks, err = complete(ctx, c, pod); err == nil {
+		setClaimTemplates(pod, object)
+	}
+	return pod, lacks, err
 }
 
 // object returns the object that --like or -f selects.
@@ -152,6 +155,26 @@ func addVolumeClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 		}})
+	}
+}
+
+// setClaimTemplates turns the volumes of a StatefulSet's volumeClaimTemplates into ephemeral volumes
+// with these templates, because each pod of a StatefulSet has claims of its own. The name of each
+// template is the name of its claims without the ordinal.
+func setClaimTemplates(pod *corev1.Pod, object *unstructured.Unstructured) {
+	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
+	for _, claim := range claims {
+		template := &corev1.PersistentVolumeClaimTemplate{}
+		fields, _ := claim.(map[string]any)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template); err != nil {
+			continue
+		}
+		for i := range pod.Spec.Volumes {
+			if v := &pod.Spec.Volumes[i]; v.Name == template.Name && v.PersistentVolumeClaim != nil {
+				template.Name += "-" + object.GetName() + "-"
+				v.VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}}
+			}
+		}
 	}
 }
 

@@ -45,8 +45,8 @@ choose other nodes. If some found none, a better placement may still exist.
 Pods of DaemonSets are lost with their node, and pods without a controller are not replaced.
 With --then, further nodes are lost one after the other: pods that found a place on such a
 node need another one.
-Affinity between pods, topology spread constraints and host ports are evaluated; volumes and
-devices are not, and are named.
+Affinity between pods, topology spread, host ports, and zones and attach limits of volumes
+are evaluated; devices are not, and are named.
 
 Exit codes: 0 a place was found for all pods, 2 not for all, 1 an error, or those of
 kubectl tide --help.`,
@@ -131,6 +131,9 @@ func (o *lossOptions) Run(ctx context.Context) error {
 func (o *lossOptions) losses(ctx context.Context, c client.Client, r *view.Room) ([]view.PoolLoss, error) {
 	if len(o.nodes) > 0 {
 		return o.sequence(ctx, c, r)
+	}
+	if err := readVolumes(ctx, c, r, r.Pods); err != nil {
+		return nil, err
 	}
 	zones := r.Cluster.Zones()
 	for _, zone := range o.zones {

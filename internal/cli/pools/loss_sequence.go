@@ -83,6 +83,11 @@ func (o *lossOptions) sequence(ctx context.Context, c client.Client, r *view.Roo
 			return nil, err
 		}
 	}
+	lost := slices.Concat(steps...)
+	asked := slices.DeleteFunc(slices.Clone(r.Pods), func(p *corev1.Pod) bool { return !slices.Contains(lost, p.Spec.NodeName) })
+	if err := readVolumes(ctx, c, r, slices.Concat(asked, sequence.Surge)); err != nil {
+		return nil, err
+	}
 	return r.InSequence(sequence), nil
 }
 

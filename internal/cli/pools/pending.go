@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/resources"
@@ -30,7 +31,7 @@ an empty node, only on a new node like its spec.nodeTemplate, or never, and why.
 add up to all pending pods of the cluster.
 
 A pod that fits now but stays pending waits for something that is not evaluated here,
-such as a volume: kubectl describe pod shows the scheduler's last message.`,
+such as a device: kubectl describe pod shows the scheduler's last message.`,
 		Example: `  kubectl tide pools pending
   kubectl tide pools pending gpu -o json | jq '.[].pods'`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
@@ -47,6 +48,9 @@ func (o *pendingOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if err := readDaemonSets(ctx, c, r); err != nil {
+		return err
+	}
+	if err := readVolumes(ctx, c, r, slices.DeleteFunc(slices.Clone(r.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })); err != nil {
 		return err
 	}
 	groups := r.Pending()
