@@ -75,7 +75,7 @@ func CanPreempt(pod *corev1.Pod) bool {
 // HasLower reports whether a running pod has a lower priority than the given pod.
 func (c *Cluster) HasLower(than *corev1.Pod) bool {
 	return slices.ContainsFunc(c.nodes, func(n *node) bool {
-		return slices.ContainsFunc(n.pods, func(p pod) bool { return priorityOf(p.object) < priorityOf(than) })
+		return slices.ContainsFunc(n.pods, func(p pod) bool { return PriorityOf(p.object) < PriorityOf(than) })
 	})
 }
 
@@ -138,7 +138,7 @@ func (p *preemptor) underway(nominated *node) *Preemption {
 	var evicted []victim
 	for _, other := range nominated.pods {
 		c := pods.Condition(other.object, corev1.DisruptionTarget)
-		if priorityOf(other.object) < priorityOf(p.pod) && !other.object.DeletionTimestamp.IsZero() &&
+		if PriorityOf(other.object) < PriorityOf(p.pod) && !other.object.DeletionTimestamp.IsZero() &&
 			c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler {
 			evicted = append(evicted, victim{pod: other})
 		}
@@ -154,12 +154,12 @@ func (p *preemptor) underway(nominated *node) *Preemption {
 
 // result describes the eviction of pods from a node.
 func (p *preemptor) result(n *node, victims []victim) *Preemption {
-	found := &Preemption{Pod: p.pod.Name, Priority: priorityOf(p.pod), Node: n.object.Name}
+	found := &Preemption{Pod: p.pod.Name, Priority: PriorityOf(p.pod), Node: n.object.Name}
 	removed := make([]pod, len(victims))
 	for i, v := range victims {
 		removed[i] = v.pod
 		found.Victims = append(found.Victims, Victim{
-			Namespace: v.object.Namespace, Name: v.object.Name, Workload: pods.WorkloadName(v.object), Priority: priorityOf(v.object),
+			Namespace: v.object.Namespace, Name: v.object.Name, Workload: pods.WorkloadName(v.object), Priority: PriorityOf(v.object),
 			Budget: v.budget, Terminating: !v.object.DeletionTimestamp.IsZero(),
 		})
 	}

@@ -42,7 +42,7 @@ func (c *Cluster) newPreemptor(of *corev1.Pod, among []string, budgets *Budgets)
 	}
 	for _, other := range c.pending {
 		n := c.byName[other.Status.NominatedNodeName]
-		if n != nil && priorityOf(other) >= priorityOf(of) && (other.Namespace != of.Namespace || other.Name != of.Name) {
+		if n != nil && PriorityOf(other) >= PriorityOf(of) && (other.Namespace != of.Namespace || other.Name != of.Name) {
 			p.nominated[n] = append(p.nominated[n], pod{other, c.classes.of(other, nil), n})
 		}
 	}
@@ -155,7 +155,7 @@ type victim struct {
 func (p *preemptor) candidate(n *node) *candidate {
 	var lower []pod
 	for _, other := range n.pods {
-		if priorityOf(other.object) < priorityOf(p.pod) {
+		if PriorityOf(other.object) < PriorityOf(p.pod) {
 			lower = append(lower, other)
 		}
 	}
@@ -207,15 +207,15 @@ func (c *candidate) violations(budgets *Budgets) *int {
 // and the latest start of the most important victims.
 func (c *candidate) compare(other *candidate) int {
 	rank := func(c *candidate) (violations int, highest int32, sum int64, start int64) {
-		highest, start = priorityOf(c.victims[0].object), math.MaxInt64
+		highest, start = PriorityOf(c.victims[0].object), math.MaxInt64
 		for _, v := range c.victims {
 			if v.budget != "" {
 				violations++
 			}
 			// As in the scheduler, each summand is positive, so that a pod with a negative priority
 			// also makes the sum larger.
-			sum += int64(priorityOf(v.object)) + math.MaxInt32 + 1
-			if priorityOf(v.object) == highest {
+			sum += int64(PriorityOf(v.object)) + math.MaxInt32 + 1
+			if PriorityOf(v.object) == highest {
 				start = min(start, startOf(v.object))
 			}
 		}
@@ -232,11 +232,11 @@ func (c *candidate) compare(other *candidate) int {
 // compareImportance orders pods by descending priority. Of two pods with the same priority, the pod
 // that started earlier is more important.
 func compareImportance(a, b pod) int {
-	return cmp.Or(cmp.Compare(priorityOf(b.object), priorityOf(a.object)), cmp.Compare(startOf(a.object), startOf(b.object)))
+	return cmp.Or(cmp.Compare(PriorityOf(b.object), PriorityOf(a.object)), cmp.Compare(startOf(a.object), startOf(b.object)))
 }
 
-// priorityOf returns the priority of a pod, which is 0 if it is not set.
-func priorityOf(pod *corev1.Pod) int32 { return ptr.Deref(pod.Spec.Priority, 0) }
+// PriorityOf returns the priority of a pod, which is 0 if it is not set.
+func PriorityOf(pod *corev1.Pod) int32 { return ptr.Deref(pod.Spec.Priority, 0) }
 
 // startOf returns the time at which a pod started. A pod that has not started counts as later than
 // all others.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(coordinationv1.AddToScheme(s))
 	utilruntime.Must(authorizationv1.AddToScheme(s))
 	utilruntime.Must(policyv1.AddToScheme(s))
+	utilruntime.Must(schedulingv1.AddToScheme(s))
 	utilruntime.Must(tidekeeperv1.AddToScheme(s))
 	return s
 }
@@ -63,6 +65,7 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(core.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(core.WithKind("PersistentVolume"), meta.RESTScopeRoot)
 	mapper.Add(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
+	mapper.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
 	mapper.Add(core.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(migrate.NodePoolKind, meta.RESTScopeRoot)
 	mapper.Add(migrate.EruKind, meta.RESTScopeNamespace)
