@@ -65,15 +65,15 @@ const (
 )
 
 // CanPreempt reports whether the scheduler evicts other pods for this pod, and in the way that
-// [Cluster.Preempt] evaluates. Pods with scheduling gates are not scheduled, and the pods of a pod
+// [Preempt] evaluates. Pods with scheduling gates are not scheduled, and the pods of a pod
 // group preempt together.
 func CanPreempt(pod *corev1.Pod) bool {
 	return ptr.Deref(pod.Spec.PreemptionPolicy, corev1.PreemptLowerPriority) != corev1.PreemptNever &&
 		len(pod.Spec.SchedulingGates) == 0 && pod.Spec.SchedulingGroup == nil
 }
 
-// HasLower reports whether a running pod has a lower priority than the given pod.
-func (c *Cluster) HasLower(than *corev1.Pod) bool {
+// HasLower reports whether a running pod of the cluster has a lower priority than the given pod.
+func HasLower(c *Cluster, than *corev1.Pod) bool {
 	return slices.ContainsFunc(c.nodes, func(n *node) bool {
 		return slices.ContainsFunc(n.pods, func(p pod) bool { return PriorityOf(p.object) < PriorityOf(than) })
 	})
@@ -83,12 +83,12 @@ func (c *Cluster) HasLower(than *corev1.Pod) bool {
 // its plugin DefaultPreemption. It returns nil if the pod fits on a node without preemption, or if
 // preemption does not help. Only the nodes named in `among` are evaluated, or all nodes if it is
 // nil. The budgets are nil if they are not known.
-func (c *Cluster) Preempt(of *corev1.Pod, among []string, budgets *Budgets) *Preemption {
-	if !CanPreempt(of) || !c.HasLower(of) {
+func Preempt(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) *Preemption {
+	if !CanPreempt(of) || !HasLower(c, of) {
 		return nil
 	}
-	p := c.newPreemptor(of, among, budgets)
-	if slices.ContainsFunc(p.members.nodes, func(n *node) bool { return p.verdictAlone(n) == admitted }) {
+	p := newPreemptor(c, of, among, budgets)
+	if slices.ContainsFunc(p.members.nodes, p.admitsAlone) {
 		return nil
 	}
 	if waits := p.underway(c.byName[of.Status.NominatedNodeName]); waits != nil {
@@ -97,11 +97,12 @@ func (c *Cluster) Preempt(of *corev1.Pod, among []string, budgets *Budgets) *Pre
 	var candidates []*candidate
 	possible := 0
 	for _, n := range p.members.nodes {
-		if p.verdict(n) == rejected {
-			possible++
-			if found := p.candidate(n); found != nil {
-				candidates = append(candidates, found)
-			}
+		if p.refuses(n) {
+			continue
+		}
+		possible++
+		if found := p.candidate(n); found != nil {
+			candidates = append(candidates, found)
 		}
 	}
 	if len(candidates) == 0 {
@@ -132,7 +133,7 @@ func (c *Cluster) Preempt(of *corev1.Pod, among []string, budgets *Budgets) *Pre
 // the pod is nominated. It returns nil if the node is nil or none of its pods is terminating for
 // this reason.
 func (p *preemptor) underway(nominated *node) *Preemption {
-	if nominated == nil || len(p.class.refusals(nominated.object)) > 0 {
+	if nominated == nil || p.refuses(nominated) {
 		return nil
 	}
 	var evicted []victim

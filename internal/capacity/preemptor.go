@@ -29,7 +29,7 @@ type preemptor struct {
 	nominated map[*node][]pod
 }
 
-func (c *Cluster) newPreemptor(of *corev1.Pod, among []string, budgets *Budgets) *preemptor {
+func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) *preemptor {
 	p := &preemptor{
 		pod: of, class: c.classes.create(of, resources.Requests(of)), budgets: budgets, nominated: map[*node][]pod{},
 		members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
@@ -49,55 +49,31 @@ func (c *Cluster) newPreemptor(of *corev1.Pod, among []string, budgets *Budgets)
 	return p
 }
 
-// verdict is the result of the scheduler's filters for a pod and a node.
-type verdict int
+// refuses reports whether a node refuses the pod regardless of the pods on it, so that evictions do
+// not help.
+func (p *preemptor) refuses(n *node) bool {
+	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0
+}
 
-const (
-	admitted verdict = iota
-	rejected         // the eviction of pods may help
-	excluded         // the eviction of pods does not help
-)
-
-// verdict returns the verdict on a node. Like the scheduler, it requires that the pod also fits
-// beside the pods that are nominated for the node.
-func (p *preemptor) verdict(n *node) verdict {
+// admits reports whether the pod fits on a node. Like the scheduler, it requires that the pod also
+// fits beside the pods that are nominated for the node.
+func (p *preemptor) admits(n *node) bool {
 	for _, other := range p.nominated[n] {
 		p.add(other, n)
 	}
-	with := p.verdictAlone(n)
+	with := p.admitsAlone(n)
 	for _, other := range p.nominated[n] {
 		p.remove(other, n)
 	}
-	if with != admitted || len(p.nominated[n]) == 0 {
-		return with
-	}
-	return p.verdictAlone(n)
+	return with && (len(p.nominated[n]) == 0 || p.admitsAlone(n))
 }
 
-// verdictAlone is like verdict, but ignores the pods that are nominated for the node. The
-// scheduler's filters run in a fixed order, and the first filter that rejects the node decides. An
-// unsatisfied pod affinity excludes the node only if all earlier filters admit it.
-func (p *preemptor) verdictAlone(n *node) verdict {
-	if p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 {
-		return excluded
+// admitsAlone is like admits, but ignores the pods that are nominated for the node.
+func (p *preemptor) admitsAlone(n *node) bool {
+	if p.refuses(n) || !n.free.covers(p.class.request) {
+		return false
 	}
-	enough := n.free.covers(p.class.request)
-	if p.rules == nil {
-		if enough {
-			return admitted
-		}
-		return rejected
-	}
-	used := p.members.classes.relations.usedPorts(p.rules, n)
-	earlier := enough && !conflict(p.rules.ports, used) && !slices.ContainsFunc(p.rules.spreads, func(s spreadRule) bool { return !s.admits(n) })
-	switch {
-	case earlier && !p.rules.attracts(n):
-		return excluded
-	case earlier && p.rules.refusal(n, used) == "":
-		return admitted
-	default:
-		return rejected
-	}
+	return p.rules == nil || p.rules.refusal(n, p.members.classes.relations.usedPorts(p.rules, n)) == ""
 }
 
 // add adds a pod to a node, and to the counters that the rules read.
@@ -162,13 +138,13 @@ func (p *preemptor) candidate(n *node) *candidate {
 	slices.SortStableFunc(lower, compareImportance)
 	found := &candidate{node: n}
 	p.without(lower, n, func() (removed []pod) {
-		if p.verdict(n) != admitted {
+		if !p.admits(n) {
 			return lower
 		}
 		var kept []pod
 		for _, v := range p.budgets.violatingFirst(lower) {
 			p.add(v.pod, n)
-			if p.verdict(n) == admitted {
+			if p.admits(n) {
 				kept = append(kept, v.pod)
 				continue
 			}

@@ -25,11 +25,11 @@ func (r *Room) AddPreemptions(fits []PoolFit, pod *corev1.Pod, tolerant bool, bu
 	if tolerant {
 		for i, pool := range r.Pools {
 			members := append([]string{}, pool.Members...) // not nil, which means all nodes
-			fits[i].Preemption = r.Cluster.Preempt(tolerantOf(pool, pod), members, budgets)
+			fits[i].Preemption = capacity.Preempt(r.Cluster, tolerantOf(pool, pod), members, budgets)
 		}
 		return nil
 	}
-	chosen := r.Cluster.Preempt(pod, nil, budgets)
+	chosen := capacity.Preempt(r.Cluster, pod, nil, budgets)
 	if chosen == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (r *Room) AddPreemptions(fits []PoolFit, pod *corev1.Pod, tolerant bool, bu
 // MayPreempt reports whether the scheduler could evict running pods for a pending pod.
 func (r *Room) MayPreempt() bool {
 	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool {
-		return pod.Spec.NodeName == "" && capacity.CanPreempt(pod) && r.Cluster.HasLower(pod)
+		return pod.Spec.NodeName == "" && capacity.CanPreempt(pod) && capacity.HasLower(r.Cluster, pod)
 	})
 }
 
@@ -55,7 +55,7 @@ func (r *Room) PendingPreempted(budgets *capacity.Budgets) []PendingGroup {
 	for _, g := range r.Cluster.Pending() {
 		shown := r.pendingGroup(g)
 		if first := firstOf(g.Pods); first != nil {
-			shown.Preemption = r.Cluster.Preempt(first, nil, budgets)
+			shown.Preemption = capacity.Preempt(r.Cluster, first, nil, budgets)
 		}
 		groups = append(groups, shown)
 	}

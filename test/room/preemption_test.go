@@ -83,7 +83,7 @@ func TestPreemptionEqualsScheduler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		says := capacity.New(w.nodes, w.pods).Preempt(w.copy, nil, capacity.NewBudgets(w.budgets))
+		says := capacity.Preempt(capacity.New(w.nodes, w.pods), w.copy, nil, capacity.NewBudgets(w.budgets))
 		result, right := w.judge(got, says)
 		counts[result]++
 		if right {

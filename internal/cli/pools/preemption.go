@@ -105,7 +105,7 @@ func (o *fitOptions) preempt(ctx context.Context, c client.Client, r *view.Room,
 		o.Console.Note("Preemption is not evaluated, because the priority of the pod is not known: " + unread.Error())
 		return nil, nil
 	}
-	if err != nil || !capacity.CanPreempt(pod) || !r.Cluster.HasLower(pod) {
+	if err != nil || !capacity.CanPreempt(pod) || !capacity.HasLower(r.Cluster, pod) {
 		return nil, err
 	}
 	budgets, note, err := readBudgets(ctx, c)
