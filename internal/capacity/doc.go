@@ -30,6 +30,9 @@
 //	sequence.go   the cluster after a loss, and after pods were added
 //	headroom.go   the node or zone of a pool whose loss would be worst
 //	pending.go    the pods without a node, grouped by equal constraints and requests
+//	preemption.go the pods that the scheduler would evict for a pod of higher priority
+//	preemptor.go  the candidate nodes of a preemption, and their victims
+//	budgets.go    the PodDisruptionBudgets that an eviction would violate
 //	share.go      the namespaces and workloads with the largest requests
 //	used.go       the measured CPU and memory usage of nodes
 //

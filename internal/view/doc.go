@@ -18,6 +18,7 @@
 //	startup_stages.go
 //	manager.go, manager_settings.go     the leader, its settings, and evidence of a missing manager
 //	room.go, room_text.go               copies of a pod that fit, losses of nodes, and pending pods
+//	preemption.go                       pods that the scheduler would evict for a pod
 //	newnodes.go                         copies of a pod on new nodes of a pool
 //	blockers.go                         the pods that block draining nodes
 //	maintenance.go,                     summaries of NodeMaintenances, and the nodes of a round with

@@ -104,6 +104,9 @@ type PoolFit struct {
 	// NewNode describes the copies that fit on nodes that are added to the pool. It is nil if the
 	// pool has no nodeTemplate.
 	NewNode *NewNodeFit `json:"newNode,omitempty"`
+	// Preemption describes how the scheduler would make room for a copy on a node of the pool. It
+	// is nil unless [Room.AddPreemptions] has set it.
+	Preemption *capacity.Preemption `json:"preemption,omitempty"`
 }
 
 // PodOf returns a pod with a single container and the given requests.
@@ -121,16 +124,22 @@ func (r *Room) Fit(pod *corev1.Pod, tolerant bool, wanted int64) []PoolFit {
 	for _, pool := range r.Pools {
 		copied := pod
 		if tolerant {
-			copied = pod.DeepCopy()
-			for _, t := range plan.Taints(pool.NodePool) {
-				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
-			}
+			copied = tolerantOf(pool, pod)
 		}
 		fit := PoolFit{Pool: pool.Name, Members: len(pool.Members), Fit: r.Cluster.Members(pool.Members).Fit(copied)}
 		fit.NewNode = r.onNewNodes(pool, copied, wanted, &fit.Fit)
 		fits = append(fits, fit)
 	}
 	return fits
+}
+
+// tolerantOf returns a copy of the pod that tolerates the pool's taints.
+func tolerantOf(pool PoolMembers, pod *corev1.Pod) *corev1.Pod {
+	copied := pod.DeepCopy()
+	for _, t := range plan.Taints(pool.NodePool) {
+		copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
+	}
+	return copied
 }
 
 // PoolLoss is the effect of losing nodes or a zone of a pool.
@@ -232,6 +241,9 @@ type PendingGroup struct {
 	Workloads []string            `json:"workloads"`
 	Requests  corev1.ResourceList `json:"requests"`
 	Pools     []PendingIn         `json:"pools"`
+	// Preemption describes how the scheduler would make room for the first pod of the group, or is
+	// doing so. It is nil unless [Room.PendingPreempted] has set it.
+	Preemption *capacity.Preemption `json:"preemption,omitempty"`
 }
 
 // Possible results of evaluating a pool for a group of pending pods.

@@ -10,6 +10,7 @@
 //	between_test.go    the same for pods with affinity, spread constraints, ports or volumes
 //	volumes_test.go    the same for pods with volumes, by zones and attach limits
 //	like_test.go       pools fit --like with each kind of workload
+//	preemption_test.go the pods that the scheduler evicts are those that pools fit names
 //	loss_test.go       lost nodes' pods are scheduled if they fit according to pools loss
 //	best_test.go       the best placement of pods on nodes, by trying all placements
 //	requested_test.go  a pool's requests equal the output of kubectl describe node

@@ -13,16 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 // fit is the output of pools fit -o json for a single pool.
 type fit struct {
-	Pool        string   `json:"pool"`
-	Members     int      `json:"members"`
-	Copies      int64    `json:"copies"`
-	AtMost      []string `json:"atMost"`
-	OnEmptyNode int64    `json:"onEmptyNode"`
+	Pool        string               `json:"pool"`
+	Members     int                  `json:"members"`
+	Copies      int64                `json:"copies"`
+	AtMost      []string             `json:"atMost"`
+	OnEmptyNode int64                `json:"onEmptyNode"`
+	Preemption  *capacity.Preemption `json:"preemption"`
 }
 
 // fit runs pools fit for the world's pool.

@@ -53,6 +53,7 @@ func TestWrongInput(t *testing.T) {
 		{"two ways", "fit --cpu 1 --like deployment/web", "", 1, "--like, -f, and the amounts --cpu, --memory, --gpu and --request cannot be combined: write one of these\n"},
 		{"no type", "fit --like web", "", 1, "--like web: write TYPE/NAME of a workload or a pod, such as deployment/web\n"},
 		{"no such type", "fit --like configmap/web", "", 1, "--like configmap/web: write TYPE/NAME of a workload or a pod, such as deployment/web\n"},
+		{"no such PriorityClass", "fit --cpu 1 --priority-class nope", "", 3, "there is no PriorityClass \"nope\"\n"},
 		{"no such workload", "fit --like deployment/nope -n input", "", 3, "there is no Deployment \"nope\" in the namespace \"input\"\n"},
 		{"no such StatefulSet", "fit --like sts/nope -n input", "", 3, "there is no StatefulSet \"nope\" in the namespace \"input\"\n"},
 		{"no such DaemonSet", "fit --like daemonset/nope -n input", "", 3, "there is no DaemonSet \"nope\" in the namespace \"input\"\n"},
@@ -152,8 +153,21 @@ func TestMissingRights(t *testing.T) {
 	if f := w.fit(t, claimed, "-f", "-"); f.Copies != 0 || len(f.AtMost) > 0 {
 		t.Errorf("with the right: %+v, want no copies, because there is no claim", f)
 	}
+	w.assertUnreadPriorities(t, reader)
 	if f := w.fit(t, podManifest("a", "500m"), "-f", "-"); f.Copies != 2 {
 		t.Errorf("with the defaults of the LimitRange %d copies fit, want 2", f.Copies)
+	}
+}
+
+// assertUnreadPriorities checks that pools fit names a missing right to read PriorityClasses in one
+// line, if it matters.
+func (w *world) assertUnreadPriorities(t *testing.T, reader string) {
+	t.Helper()
+	for cpu, note := range map[string]string{"1": "", "3": "Preemption is not evaluated, because the priority of the pod is not known: priorityclasses.scheduling.k8s.io is forbidden: User "} {
+		r := tide(t, "", reader, "pools", "fit", w.name, "--cpu", cpu)
+		if r.code != 0 || !strings.HasPrefix(r.stderr, note) || strings.Count(r.stderr, "\n") != min(len(note), 1) {
+			t.Errorf("--cpu %s: %+v, want a note %q", cpu, r, note)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@
 //
 //	world.go            a random cluster, and the pod whose copies are to be placed
 //	oracle.go           places copies by the scheduler's plugins
+//	preemption.go       makes room for a pod by the scheduler's plugin for preemption
+//	preemption_test.go  the plugin evicts the pods that capacity names
 //	room_test.go        as many copies are placed as capacity says
 //	sample_test.go      places copies by kube-scheduler itself
 //	arithmetic_test.go  simpler arithmetic, for comparison

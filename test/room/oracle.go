@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -36,10 +37,15 @@ var filters = []string{
 type oracle struct {
 	filters framework.Framework
 	nodes   *lister
+	// nominated holds the pods for which the scheduler has made room, by node.
+	nominated  nominator
+	preemption *defaultpreemption.DefaultPreemption
 }
 
 // lister is the snapshot that the filters read. It is replaced after each placement.
-type lister struct{ fwk.SharedLister }
+type lister struct {
+	fwk.MutableSnapshotSharedLister
+}
 
 func newOracle(ctx context.Context) (*oracle, error) {
 	metrics.Register()
@@ -57,14 +63,17 @@ func newOracle(ctx context.Context) (*oracle, error) {
 	}
 	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
 	informers := informers.NewSharedInformerFactory(client, 0)
-	o := &oracle{nodes: &lister{cache.NewEmptySnapshot()}}
+	o := &oracle{nodes: &lister{cache.NewEmptySnapshot()}, nominated: nominator{}}
 	f, err := schedulertesting.NewFramework(ctx, register, "default-scheduler",
 		runtime.WithClientSet(client), runtime.WithInformerFactory(informers),
-		runtime.WithSnapshotSharedLister(o.nodes), runtime.WithParallelism(1))
+		runtime.WithSnapshotSharedLister(o.nodes), runtime.WithMutableSnapshotLister(o.nodes), runtime.WithPodNominator(o.nominated), runtime.WithParallelism(1))
 	if err != nil {
 		return nil, fmt.Errorf("make the scheduler's filters: %w", err)
 	}
 	o.filters = f
+	if o.preemption, err = newPreemption(ctx, f); err != nil {
+		return nil, err
+	}
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())
 	return o, nil
@@ -90,7 +99,7 @@ func (o *oracle) copies(ctx context.Context, w *world, random *rand.Rand) (int, 
 // admitted returns the names of the nodes that the scheduler's filters admit for a pod.
 func (o *oracle) admitted(ctx context.Context, pod *corev1.Pod, pods []*corev1.Pod, nodes []*corev1.Node) (list []string, err error) {
 	snapshot := cache.NewSnapshot(pods, nodes)
-	o.nodes.SharedLister = snapshot
+	o.nodes.MutableSnapshotSharedLister = snapshot
 	state := framework.NewCycleState()
 	limited, status, _ := o.filters.RunPreFilterPlugins(ctx, state, pod)
 	switch {

@@ -12,6 +12,7 @@
 //	                                    nodes and pods
 //	fit.go, fit_pod.go                  how many copies of a pod fit into each pool
 //	pending.go                          which pools could take the pending pods
+//	preemption.go                       priorities and budgets, and the pods that preemption would evict
 //	loss.go                             whether the pods of lost nodes fit on other nodes
 //	loss_sequence.go                    losses one after the other, cordons, and the surge of rollouts
 //	volumes.go                          reading the storage objects that volumes of pods depend on

@@ -41,6 +41,8 @@ type fitOptions struct {
 	like    string
 	copies  int64
 	files   genericclioptions.FileNameFlags
+	// priorityClass is the name of the copies' PriorityClass, if the user changes it.
+	priorityClass string
 
 	requests corev1.ResourceList
 }
@@ -69,11 +71,17 @@ is "at most". Nothing is reserved: pods scheduled in the meantime take room.
 
 Copies of a StatefulSet bring a new volume for each claim template, other copies share their
 claims. Volumes need the right to list PersistentVolumeClaims, PersistentVolumes,
-StorageClasses, CSIDrivers, CSINodes and VolumeAttachments.`,
+StorageClasses, CSIDrivers, CSINodes and VolumeAttachments.
+
+A copy that fits on no node may have a priority above that of running pods, by its
+PriorityClass, by --priority-class or by the cluster's default. Then it is named on which node
+the scheduler would place the first copy by preemption, which pods it would evict, and which
+PodDisruptionBudgets that violates. Preemption does not count as room.`,
 		Example: `  kubectl tide pools fit --cpu 3 --memory 4Gi
   kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
   kubectl tide pools fit --like deployment/web -n shop
   kubectl tide pools fit --like deployment/web -n shop --copies 30
+  kubectl tide pools fit --like deployment/web -n shop --priority-class high
   kubectl tide pools fit worker -f pod.yaml -o json`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
@@ -85,6 +93,7 @@ StorageClasses, CSIDrivers, CSINodes and VolumeAttachments.`,
 	cmd.Flags().StringVar(&o.like, "like", "", "the workload or pod to copy, such as deployment/web")
 	o.files.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&o.copies, "copies", 0, "show how many new nodes this number of copies needs in pools with a spec.nodeTemplate")
+	cmd.Flags().StringVar(&o.priorityClass, "priority-class", "", "the PriorityClass of the copies, instead of their own")
 	o.output.Shows([]view.PoolFit{}).AddTo(cmd)
 	return cmd
 }
@@ -150,6 +159,9 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPriorityClass(ctx, c, o.priorityClass); err != nil {
+		return err
+	}
 	pod, lacks, err := o.pod(ctx, c)
 	if err != nil {
 		return err
@@ -165,14 +177,16 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		return err
 	}
 	fits := r.Fit(pod, len(o.requests) > 0, o.copies)
+	elsewhere, err := o.preempt(ctx, c, r, pod, fits)
+	if err != nil {
+		return err
+	}
+	if elsewhere != nil {
+		o.Console.Note("Not in these pools: " + view.PreemptionText(elsewhere, ""))
+	}
 	if lacks != "" {
 		o.Console.Note(lacks)
-		for i := range fits {
-			fits[i].AtMost = append(slices.Clone(fits[i].AtMost), notAdmitted)
-			if fits[i].NewNode != nil {
-				fits[i].NewNode.AtMost = append(slices.Clone(fits[i].NewNode.AtMost), notAdmitted)
-			}
-		}
+		addNotAdmitted(fits)
 	}
 	if done, err := o.output.Print(o.Console.Out, fits); done {
 		return err
@@ -184,6 +198,11 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if o.copies > 0 && !r.HasTemplate() {
 		o.Console.Note("--copies counts new nodes, and none of these pools has a spec.nodeTemplate: kubectl tide pools node-template --help")
 	}
+	return o.print(pod, fits)
+}
+
+// print prints the fits as a table, with the requests of a copy above and the preemptions below.
+func (o *fitOptions) print(pod *corev1.Pod, fits []view.PoolFit) error {
 	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.TextOfRequests(capacity.RequestsOf(pod))))
 	var uncertain []string
 	for _, f := range fits {
@@ -193,7 +212,11 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Console.Out, "Some numbers are upper bounds because of: %s.\n", strings.Join(slices.Compact(uncertain), ", "))
 	}
 	fmt.Fprintln(o.Console.Out)
-	return fitTable(fits).WriteTo(o.Console.Out, o.Console.Screen)
+	if err := fitTable(fits).WriteTo(o.Console.Out, o.Console.Screen); err != nil {
+		return err
+	}
+	o.printLines(preemptionLines(fits))
+	return nil
 }
 
 func fitTable(fits []view.PoolFit) *term.Table {

@@ -27,7 +27,9 @@ import (
 // server did not set on the pod; "" if it set all.
 func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod, lacks string, err error) {
 	if len(o.requests) > 0 {
-		return view.PodOf(o.requests), "", nil
+		pod = view.PodOf(o.requests)
+		pod.Spec.PriorityClassName = o.priorityClass
+		return pod, "", nil
 	}
 	namespace, err := o.Kubeconfig.Namespace(false)
 	if err != nil {
@@ -37,12 +39,25 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod,
 	if err != nil {
 		return nil, "", err
 	}
-	return copyOf(ctx, c, object, namespace)
+	return copyOf(ctx, c, object, namespace, o.priorityClass)
 }
 
 // notAdmitted is listed among the constraints that were not evaluated, if the user is not allowed
 // to create the pod in a dry run.
 const notAdmitted = "admission by the API server"
+
+// addNotAdmitted adds notAdmitted to the reasons why the fits are upper bounds.
+func addNotAdmitted(fits []view.PoolFit) {
+	for i := range fits {
+		fits[i].AtMost = append(slices.Clone(fits[i].AtMost), notAdmitted)
+		if fits[i].NewNode != nil {
+			fits[i].NewNode.AtMost = append(slices.Clone(fits[i].NewNode.AtMost), notAdmitted)
+		}
+		if p := fits[i].Preemption; p != nil && !slices.Contains(p.Uncertain, notAdmitted) {
+			p.Uncertain = append(p.Uncertain, notAdmitted)
+		}
+	}
+}
 
 // PodLike returns a pod like the pods of the workload that `like` names as TYPE/NAME, or a copy of
 // the pod that `like` names. lacks explains which defaults the API server did not set on the pod;
@@ -52,13 +67,14 @@ func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod 
 	if err != nil {
 		return nil, "", err
 	}
-	return copyOf(ctx, c, object, namespace)
+	return copyOf(ctx, c, object, namespace, "")
 }
 
 // copyOf returns a pod like the pods that a workload creates, or a copy of a pod. If the object has
-// no namespace, the given namespace is used. lacks explains which defaults the API server did not
-// set on the pod; "" if it set all.
-func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string) (pod *corev1.Pod, lacks string, err error) {
+// no namespace, the given namespace is used. priorityClass replaces the PriorityClass of the pod,
+// unless it is empty. lacks explains which defaults the API server did not set on the pod; "" if it
+// set all.
+func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace, priorityClass string) (pod *corev1.Pod, lacks string, err error) {
 	if pod, err = podOf(object); err != nil {
 		return nil, "", err
 	}
@@ -67,6 +83,9 @@ func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructu
 	}
 	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
+	if priorityClass != "" {
+		pod.Spec.PriorityClassName, pod.Spec.Priority, pod.Spec.PreemptionPolicy = priorityClass, nil, nil
+	}
 	pod.Spec.EphemeralContainers = nil // Ephemeral containers have no requests, and the API server rejects them in new pods.
 	if pod, lacks, err = complete(ctx, c, pod); err == nil {
 		setClaimTemplates(pod, object)

@@ -30,6 +30,9 @@ constraints, and shows for each group and pool whether the pool could take them 
 an empty node, only on a new node like its spec.nodeTemplate, or never, and why. The groups
 add up to all pending pods of the cluster.
 
+If no node has room for a group, and the scheduler would evict pods of lower priority for its
+first pod (preemption), or is doing so, the node and these pods are named.
+
 A pod that fits now but stays pending waits for something that is not evaluated here,
 such as a device: kubectl describe pod shows the scheduler's last message.`,
 		Example: `  kubectl tide pools pending
@@ -53,7 +56,10 @@ func (o *pendingOptions) Run(ctx context.Context) error {
 	if err := readVolumes(ctx, c, r, slices.DeleteFunc(slices.Clone(r.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })); err != nil {
 		return err
 	}
-	groups := r.Pending()
+	groups, err := o.pendingGroups(ctx, c, r)
+	if err != nil {
+		return err
+	}
 	if done, err := o.output.Print(o.Console.Out, groups); done {
 		return err
 	}
@@ -61,7 +67,17 @@ func (o *pendingOptions) Run(ctx context.Context) error {
 		o.Console.Note("No pod is pending.")
 		return nil
 	}
-	return pendingTable(groups).WriteTo(o.Console.Out, o.Console.Screen)
+	if err := pendingTable(groups).WriteTo(o.Console.Out, o.Console.Screen); err != nil {
+		return err
+	}
+	var lines []string
+	for _, g := range groups {
+		if g.Preemption != nil {
+			lines = append(lines, view.PreemptionText(g.Preemption, g.Namespace))
+		}
+	}
+	o.printLines(lines)
+	return nil
 }
 
 func pendingTable(groups []view.PendingGroup) *term.Table {
