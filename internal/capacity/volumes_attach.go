@@ -123,9 +123,9 @@ func (d *demand) missing(driver string, from ...*attachedVolumes) (shared, own i
 	return shared, own
 }
 
-// limit reduces the number of copies of the pod that fit on a node by the node's attach limits, and
+// limit reduces the number of copies of the pod that fit on a node by the attach limits of the node, and
 // returns what limits the number. If `empty` is set, only the pods of DaemonSets are on the node.
-func (d *demand) limit(n *node, empty bool, copies int64, by string) (most int64, limit string) {
+func (d *demand) limit(n *node, empty bool, copies int64, by string) (int64, string) {
 	if d == nil || len(d.volumes) == 0 {
 		return copies, by
 	}

@@ -5,7 +5,6 @@ package capacity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -312,7 +311,7 @@ func (w *volumeWorld) assertLoss(t *testing.T) {
 			}
 		}
 		if pods != 3 {
-			return errors.New(fmt.Sprint(groups))
+			return fmt.Errorf("%+v", groups)
 		}
 		return nil
 	})
