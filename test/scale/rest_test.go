@@ -89,7 +89,7 @@ func (r *run) awaitLevel(t *testing.T) {
 	})
 }
 
-// atRestElected is [run.atRest] with leader election and an installation's lease durations.
+// atRestElected is [run.atRest] with leader election and an installation's retry period.
 // Renewing the lease costs one write every 750 ms.
 func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
 	t.Helper()
@@ -110,9 +110,13 @@ func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
 	})
 }
 
-// elect lists the flags for leader election. The lease durations are the defaults, as in an
-// installation.
-var elect = []string{"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system"}
+// elect lists the flags for leader election. The retry period, which sets the rate of the lease's
+// writes and the duration of a failover after a clean stop, is the default, as in an installation. The
+// lease is longer, so that a leader does not lose it because the machine is busy.
+var elect = []string{
+	"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system",
+	"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m",
+}
 
 // atRest counts the idle manager's requests and CPU time.
 func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
