@@ -26,11 +26,11 @@ func ranked(name, on string, cpu string, priority int32, started int) corev1.Pod
 	return p
 }
 
-// guards returns a PodDisruptionBudget for the pods of an app.
-func guards(app string, allowed int32) policyv1.PodDisruptionBudget {
+// guards returns a PodDisruptionBudget for the pods of the app "web".
+func guards(allowed int32) policyv1.PodDisruptionBudget {
 	return policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selecting(app)}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selecting("web")}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
 	}
 }
 
@@ -81,9 +81,9 @@ func TestPreempt(t *testing.T) {
 	humble.Spec.Priority = new(int32(400))
 	unstarted := ranked("web-1", "b", "3", 0, 0)
 	unstarted.Status.StartTime = nil
-	counted := guards("web", 0)
+	counted := guards(0)
 	counted.Status.DisruptedPods = map[string]metav1.Time{"web-0": {}}
-	foreign := guards("web", 0)
+	foreign := guards(0)
 	foreign.Namespace = "other"
 	grouped := ranked("web-0", "a", "3", 0, 1)
 	grouped.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("g")}
@@ -113,11 +113,11 @@ func TestPreempt(t *testing.T) {
 		{"important and old pods stay", high("2"), append(onAll("4", 600, 600), ranked("web-0", "c", "1", 0, 3), ranked("web-1", "c", "1", 0, 1), ranked("web-2", "c", "1", 0, 2), ranked("web-3", "c", "1", 9, 4)), nil, "c web-2 web-0, 1 after"},
 		{"room for two", high("2"), append(onAll("4", 600, 600), ranked("web-0", "c", "4", 0, 3)), nil, "c web-0, 2 after"},
 		{"equal pods", high("2"), append(onAll("4", 600, 600), ranked("web-0", "c", "2", 0, 1), ranked("web-1", "c", "2", 0, 1)), nil, "c web-1, 1 after, pods of equal priority and age"},
-		{"a budget", high("3"), onAll("3", 0, 100, 600), []policyv1.PodDisruptionBudget{guards("web", 0)}, "a web-a!web, 1 after"},
-		{"no budget is violated", high("3"), []corev1.Pod{ranked("web-a", "a", "3", 0, 5), ranked("db-0", "b", "3", 100, 9), ranked("web-c", "c", "3", 0, 7)}, []policyv1.PodDisruptionBudget{guards("web", 0)}, "b db-0, 1 after"},
-		{"a budget allows it", high("3"), []corev1.Pod{ranked("web-a", "a", "3", 0, 5), ranked("db-0", "b", "3", 100, 9), ranked("db-1", "c", "4", 600, 7)}, []policyv1.PodDisruptionBudget{guards("web", 1)}, "a web-a, 1 after"},
-		{"a budget allows one", high("4"), append(onAll("4", 600, 600), ranked("web-0", "c", "2", 0, 3), ranked("web-1", "c", "2", 0, 1)), []policyv1.PodDisruptionBudget{guards("web", 1)}, "c web-1 web-0!web, 1 after"},
-		{"the budget's pods stay first", high("2"), append(onAll("4", 600, 600), ranked("web-0", "c", "2", 0, 3), ranked("db-1", "c", "2", 9, 1)), []policyv1.PodDisruptionBudget{guards("web", 0)}, "c db-1, 1 after"},
+		{"a budget", high("3"), onAll("3", 0, 100, 600), []policyv1.PodDisruptionBudget{guards(0)}, "a web-a!web, 1 after"},
+		{"no budget is violated", high("3"), []corev1.Pod{ranked("web-a", "a", "3", 0, 5), ranked("db-0", "b", "3", 100, 9), ranked("web-c", "c", "3", 0, 7)}, []policyv1.PodDisruptionBudget{guards(0)}, "b db-0, 1 after"},
+		{"a budget allows it", high("3"), []corev1.Pod{ranked("web-a", "a", "3", 0, 5), ranked("db-0", "b", "3", 100, 9), ranked("db-1", "c", "4", 600, 7)}, []policyv1.PodDisruptionBudget{guards(1)}, "a web-a, 1 after"},
+		{"a budget allows one", high("4"), append(onAll("4", 600, 600), ranked("web-0", "c", "2", 0, 3), ranked("web-1", "c", "2", 0, 1)), []policyv1.PodDisruptionBudget{guards(1)}, "c web-1 web-0!web, 1 after"},
+		{"the budget's pods stay first", high("2"), append(onAll("4", 600, 600), ranked("web-0", "c", "2", 0, 3), ranked("db-1", "c", "2", 9, 1)), []policyv1.PodDisruptionBudget{guards(0)}, "c db-1, 1 after"},
 		{"an eviction that the budget has counted", high("3"), append(onAll("4", 600, 600), ranked("web-0", "c", "3", 0, 3)), []policyv1.PodDisruptionBudget{counted}, "c web-0, 1 after"},
 		{"a budget of another namespace", high("3"), append(onAll("4", 600, 600), ranked("web-0", "c", "3", 0, 3)), []policyv1.PodDisruptionBudget{foreign}, "c web-0, 1 after"},
 		{"a conflict of host ports", withPort(high("1"), 80), []corev1.Pod{withPort(ranked("web-a", "a", "1", 600, 1), 80), withPort(ranked("web-b", "b", "1", 10, 1), 80), withPort(ranked("web-c", "c", "1", 20, 1), 80)}, nil, "b web-b, 1 after"},

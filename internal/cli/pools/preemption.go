@@ -22,28 +22,28 @@ import (
 
 // setPriority sets the priority and the preemption policy of a pod that the API server has not
 // completed, from the pod's PriorityClass, or from the cluster's default. If the user is not allowed
-// to read PriorityClasses, it returns that error as `unread`.
-func setPriority(ctx context.Context, c client.Client, pod *corev1.Pod) (unread, err error) {
+// to read PriorityClasses, it returns a note for stderr.
+func setPriority(ctx context.Context, c client.Client, pod *corev1.Pod) (note string, err error) {
 	if pod.Spec.Priority != nil {
-		return nil, nil
+		return "", nil
 	}
 	class := &schedulingv1.PriorityClass{}
 	if name := pod.Spec.PriorityClassName; name != "" {
 		err = c.Get(ctx, client.ObjectKey{Name: name}, class)
 		if apierrors.IsNotFound(err) {
-			return nil, cmdutil.NotFound("PriorityClass", "", name)
+			return "", cmdutil.NotFound("PriorityClass", "", name)
 		}
 	} else {
 		class, err = defaultPriority(ctx, c)
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return err, nil
+		return "Preemption is not evaluated, because the priority of the pod is not known: " + err.Error(), nil
 	case err != nil:
-		return nil, err
+		return "", err
 	}
 	pod.Spec.Priority, pod.Spec.PreemptionPolicy = &class.Value, class.PreemptionPolicy
-	return nil, nil
+	return "", nil
 }
 
 // checkPriorityClass returns an error if the PriorityClass with the given name does not exist. It
@@ -101,9 +101,9 @@ func (o *fitOptions) preempt(ctx context.Context, c client.Client, r *view.Room,
 		return nil, nil
 	}
 	unread, err := setPriority(ctx, c, pod)
-	if unread != nil {
-		o.Console.Note("Preemption is not evaluated, because the priority of the pod is not known: " + unread.Error())
-		return nil, nil
+	if unread != "" {
+		o.Console.Note(unread)
+		return nil, err
 	}
 	if err != nil || !capacity.CanPreempt(pod) || !capacity.HasLower(r.Cluster, pod) {
 		return nil, err
