@@ -42,10 +42,10 @@ func (r *Room) AddPreemptions(fits []PoolFit, pod *corev1.Pod, tolerant bool, bu
 	return elsewhere
 }
 
-// MayPreempt reports whether the scheduler could evict running pods for a pending pod.
-func (r *Room) MayPreempt() bool {
-	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool {
-		return pod.Spec.NodeName == "" && capacity.CanPreempt(pod) && capacity.HasLower(r.Cluster, pod)
+// MayPreempt reports whether the scheduler could evict running pods of a cluster for a pending pod.
+func MayPreempt(cluster *capacity.Cluster, pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return pod.Spec.NodeName == "" && capacity.CanPreempt(pod) && capacity.HasLower(cluster, pod)
 	})
 }
 

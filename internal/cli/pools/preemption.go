@@ -146,7 +146,7 @@ func (o *roomOptions) printLines(lines []string) {
 // pendingGroups returns the groups of pending pods, with the preemptions by which the scheduler
 // would make room for them.
 func (o *pendingOptions) pendingGroups(ctx context.Context, c client.Client, r *view.Room) ([]view.PendingGroup, error) {
-	if !r.MayPreempt() {
+	if !view.MayPreempt(r.Cluster, r.Pods) {
 		return r.Pending(), nil
 	}
 	budgets, note, err := readBudgets(ctx, c)
