@@ -75,7 +75,8 @@ func (r *answers) draw(file string) error {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("How many copies fit: answers in %d random clusters", r.Worlds)
 	p.X.Label.Text = "percent of the answers"
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Y.Padding = vg.Points(36) // other fonts than the one that is measured are wider
 	methods := slices.Clone(r.Methods)
 	slices.Reverse(methods)
 	names := make([]string, len(methods))

@@ -75,7 +75,7 @@ func newVolumeWorld(t *testing.T, name string) *volumeWorld {
 		n.Labels = map[string]string{worldLabel: name, corev1.LabelHostname: n.Name, corev1.LabelTopologyZone: name + zone}
 		n.Status.Allocatable = list("cpu", "4", "memory", "4Gi", "pods", "10")
 		cluster.Apply(t, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
-			Name: w.driver(), NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32([]int32{1, 2, 2}[i]))},
+			Name: w.driver(), NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: new([]int32{1, 2, 2}[i])},
 		}}}})
 		w.addNode(t, n)
 	}
