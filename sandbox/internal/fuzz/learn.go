@@ -223,7 +223,7 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// createAgain deletes and recreates the sample object. If this results in different objects,
+// createAgain deletes and recreates the sample object. If this results in other objects or fields,
 // createAgain doubles the quiet time (the time without changes to wait for) and tries again. The
 // reason is that a busy machine may have stalled the operator for longer than the quiet time. It
 // masks leftovers of the first sample object, and differences between the last two states.
@@ -235,12 +235,12 @@ func (l *learner) createAgain(ctx context.Context) error {
 			return err
 		}
 		differences := w.base.mask.Compare(w.base.state, again)
-		i := slices.IndexFunc(differences, func(d Difference) bool { return d.Path == "" })
+		i := slices.IndexFunc(differences, Difference.IsIncomplete)
 		if i < 0 || w.waiter.quiet >= l.limits.MostQuiet() {
 			w.base.mask.Learn(differences, differsUnedited)
 			return nil
 		}
-		fmt.Fprintf(w.base.progress, "The sample comes to other objects when it is made again, such as %s: learning again, with a quiet time of %s.\n", differences[i], 2*w.waiter.quiet)
+		fmt.Fprintf(w.base.progress, "The sample comes to other objects or fields when it is made again, such as %s: learning again, with a quiet time of %s.\n", differences[i], 2*w.waiter.quiet)
 		w.base.state, w.waiter.objects = again, w.testbed.Recorder.Count()
 		w.base.quiet *= 2
 	}

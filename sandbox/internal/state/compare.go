@@ -25,6 +25,12 @@ type Difference struct {
 	Text string
 }
 
+// IsIncomplete reports whether one of the states lacks the object or the field. That may be because
+// the state was observed before an operator was done.
+func (d Difference) IsIncomplete() bool {
+	return d.Path == "" || d.Text == "" && (d.Want == "" || d.Got == "")
+}
+
 func (d Difference) String() string {
 	if d.Text != "" {
 		return d.Object + ": " + d.Text

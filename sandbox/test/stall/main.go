@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -41,8 +42,12 @@ var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "pani
 // after it has restored an edited Stall, because the count never returns to its old value.
 var counts = flag.Bool("counts", false, "count in the status how often it was written")
 
-// late delays the ConfigMap of a process's first Stall for longer than fuzz waits for the operator.
-var late = flag.Bool("late", false, "write no ConfigMap for the first Stall")
+// late delays the ConfigMap of a process's first Stall for longer than fuzz waits for the operator,
+// and half delays most of its content.
+var (
+	late = flag.Bool("late", false, "write no ConfigMap for the first Stall")
+	half = flag.Bool("half", false, "write a ConfigMap without the message for the first Stall")
+)
 
 func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
 
@@ -148,8 +153,10 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 	if o.first == "" {
 		o.first = stall.GetUID()
 	}
-	if *late && o.first == stall.GetUID() {
+	if first := o.first == stall.GetUID(); first && *late {
 		return o.report(ctx, stall, "")
+	} else if first && *half {
+		return errors.Join(o.apply(ctx, stall, stall.GetName(), map[string]string{"prepared": "0"}), o.report(ctx, stall, ""))
 	}
 	if err := o.write(ctx, stall, s.Spec); err != nil {
 		return err
@@ -164,9 +171,12 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 	return err
 }
 
-// preparations is the number of writes for a new Stall. They take longer than a user's edit, even
-// on a fast machine.
-const preparations = 50
+// preparations is the number of writes for a new Stall, and preparation the pause after each. All
+// together take longer than a user's edit, even if the user's process is slow.
+const (
+	preparations = 50
+	preparation  = 40 * time.Millisecond
+)
 
 // prepare writes a new Stall's ConfigMap as many times as the constant preparations.
 func (o *operator) prepare(ctx context.Context, stall *unstructured.Unstructured) error {
@@ -174,6 +184,7 @@ func (o *operator) prepare(ctx context.Context, stall *unstructured.Unstructured
 		if err := o.apply(ctx, stall, stall.GetName(), map[string]string{"prepared": fmt.Sprint(i)}); err != nil {
 			return err
 		}
+		time.Sleep(preparation) // sleep: the operator is to be slow
 	}
 	return nil
 }
