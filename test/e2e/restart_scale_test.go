@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,16 +54,7 @@ func allowSquads(t *testing.T, namespace string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "squads"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: framework.ManagerNamespace, Name: framework.ManagerAccount}},
 	})
-	framework.Eventually(t, "the manager may read the scale of squads", func() error {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               framework.ManagerUser,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "get", Group: "example.com", Resource: "squads", Subresource: "scale"},
-		}}
-		if err := cluster.Create(t.Context(), review); err != nil || !review.Status.Allowed {
-			return fmt.Errorf("it may not: %w", err)
-		}
-		return nil
-	})
+	cluster.EventuallyAllowed(t, framework.ManagerUser, framework.Right{Verb: "get", Group: "example.com", Resource: "squads/scale", Namespace: namespace}, true)
 }
 
 // squad creates an object of the kind Squad. If the selector is not empty, it selects the squad's

@@ -11,24 +11,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// method is a way to answer how many copies fit. atMost is set if the answer is an upper bound.
+// method is a simpler way to answer how many copies fit.
 type method struct {
 	name   string
-	copies func(w *world) (copies int64, atMost bool)
+	copies func(w *world) int64
 }
 
-// methods returns capacity's answer, and those of the arithmetic that dashboards and plugins use:
-// they compare requests with what is free, and know nothing of taints, selectors or other pods.
-func methods() []method {
-	exactly := func(copies func(w *world) int64) func(w *world) (int64, bool) {
-		return func(w *world) (int64, bool) { return copies(w), false }
-	}
+// arithmetic returns the methods that dashboards and plugins use: they compare requests with what is
+// free, and know nothing of taints, selectors or other pods.
+func arithmetic() []method {
 	return []method{
-		{"kubectl tide pools fit", func(w *world) (int64, bool) {
-			says := w.fit()
-			return says.Copies, len(says.AtMost) > 0
-		}},
-		{"all free requests of the pool", exactly(func(w *world) int64 {
+		{"all free requests of the pool", func(w *world) int64 {
 			sum := corev1.ResourceList{}
 			for _, n := range w.nodes {
 				for name, amount := range w.free(n) {
@@ -38,19 +31,19 @@ func methods() []method {
 				}
 			}
 			return fits(sum, w.copy)
-		})},
-		{"free requests of each node", exactly(func(w *world) (sum int64) {
+		}},
+		{"free requests of each node", func(w *world) (sum int64) {
 			for _, n := range w.nodes {
 				sum += fits(w.free(n), w.copy)
 			}
 			return sum
-		})},
-		{"the largest node, times nodes", exactly(func(w *world) (most int64) {
+		}},
+		{"the largest node, times nodes", func(w *world) (most int64) {
 			for _, n := range w.nodes {
 				most = max(most, fits(w.free(n), w.copy))
 			}
 			return most * int64(len(w.nodes))
-		})},
+		}},
 	}
 }
 

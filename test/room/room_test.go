@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/test/setting"
 )
 
@@ -35,7 +36,7 @@ func TestFitEqualsScheduler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.add(w, int64(got))
+		r.add(w, says, int64(got))
 		if int64(got) == says.Copies || int64(got) < says.Copies && len(says.AtMost) > 0 {
 			continue
 		}
@@ -72,35 +73,44 @@ type tally struct {
 	TooMuch   int    `json:"tooMuch"`
 	TooLittle int    `json:"tooLittle"`
 	AtMost    int    `json:"atMost"`
-	method    method
+	copies    func(w *world) int64
 }
 
 func newRecord(size string, worlds, first int) *record {
 	r := &record{Size: size, Worlds: worlds, First: first, Cores: runtime.NumCPU(), AtMostBecause: map[string]int{}, began: time.Now()}
-	for _, m := range methods() {
-		r.Methods = append(r.Methods, &tally{Name: m.name, method: m})
+	r.Methods = []*tally{{Name: "kubectl tide pools fit"}}
+	for _, m := range arithmetic() {
+		r.Methods = append(r.Methods, &tally{Name: m.name, copies: m.copies})
 	}
 	return r
 }
 
 func (r *record) seed(i int) uint64 { return uint64(r.First + i) }
 
-// add counts the answers of all methods about a world in which `got` copies are placed.
-func (r *record) add(w *world, got int64) {
-	for _, m := range r.Methods {
-		switch answer, atMost := m.method.copies(w); {
-		case atMost && answer >= got:
-			m.AtMost++
-		case answer == got:
-			m.Exact++
-		case answer > got:
-			m.TooMuch++
-		default:
-			m.TooLittle++
-		}
-	}
-	for _, why := range w.fit().AtMost {
+// add counts capacity's answer about a world in which `got` copies are placed, and those of the other
+// methods.
+func (r *record) add(w *world, says capacity.Fit, got int64) {
+	ours, others := r.Methods[0], r.Methods[1:]
+	ours.add(says.Copies, got, len(says.AtMost) > 0)
+	for _, why := range says.AtMost {
 		r.AtMostBecause[why]++
+	}
+	for _, m := range others {
+		m.add(m.copies(w), got, false)
+	}
+}
+
+// add counts an answer. atMost is set if it is an upper bound.
+func (t *tally) add(answer, got int64, atMost bool) {
+	switch {
+	case atMost && answer >= got:
+		t.AtMost++
+	case answer == got:
+		t.Exact++
+	case answer > got:
+		t.TooMuch++
+	default:
+		t.TooLittle++
 	}
 }
 

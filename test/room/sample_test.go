@@ -31,7 +31,7 @@ func TestFitEqualsRealScheduler(t *testing.T) {
 		says := w.fit()
 		// One more than fit: that one must stay without a node.
 		got := int64(s.place(t, w, int(says.Copies)+1, len(says.AtMost) == 0))
-		r.add(w, got)
+		r.add(w, says, got)
 		if got > says.Copies || got < says.Copies && len(says.AtMost) == 0 {
 			t.Errorf("SEED=%d: %d copies fit (not evaluated: %q), and kube-scheduler places %d", r.seed(i), says.Copies, says.AtMost, got)
 		}

@@ -27,12 +27,9 @@ func setPriority(ctx context.Context, c client.Client, pod *corev1.Pod) (note st
 	if pod.Spec.Priority != nil {
 		return "", nil
 	}
-	class := &schedulingv1.PriorityClass{}
+	var class *schedulingv1.PriorityClass
 	if name := pod.Spec.PriorityClassName; name != "" {
-		err = c.Get(ctx, client.ObjectKey{Name: name}, class)
-		if apierrors.IsNotFound(err) {
-			return "", cmdutil.NotFound("PriorityClass", "", name)
-		}
+		class, err = priorityClass(ctx, c, name)
 	} else {
 		class, err = defaultPriority(ctx, c)
 	}
@@ -52,15 +49,19 @@ func checkPriorityClass(ctx context.Context, c client.Client, name string) error
 	if name == "" {
 		return nil
 	}
-	err := c.Get(ctx, client.ObjectKey{Name: name}, &schedulingv1.PriorityClass{})
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil
-	case apierrors.IsNotFound(err):
-		return cmdutil.NotFound("PriorityClass", "", name)
-	default:
+	if _, err := priorityClass(ctx, c, name); !apierrors.IsForbidden(err) {
 		return err
 	}
+	return nil
+}
+
+func priorityClass(ctx context.Context, c client.Client, name string) (*schedulingv1.PriorityClass, error) {
+	class := &schedulingv1.PriorityClass{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, class)
+	if apierrors.IsNotFound(err) {
+		return nil, cmdutil.NotFound("PriorityClass", "", name)
+	}
+	return class, err
 }
 
 // defaultPriority returns the cluster's default PriorityClass. If there are several, the API server
