@@ -8,31 +8,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/budgets"
 )
 
 // Budgets holds the PodDisruptionBudgets of a cluster, as the scheduler evaluates them: it prefers
 // not to evict pods whose eviction they do not allow.
-type Budgets struct{ byNamespace map[string][]budget }
-
-// budget is a PodDisruptionBudget with its parsed selector.
-type budget struct {
-	*policyv1.PodDisruptionBudget
-	selector labels.Selector
-}
+type Budgets struct{ index budgets.Index }
 
 // NewBudgets returns the Budgets of the given PodDisruptionBudgets. As in the scheduler, a
 // PodDisruptionBudget with an invalid, missing or empty selector selects no pod.
 func NewBudgets(list []policyv1.PodDisruptionBudget) *Budgets {
-	b := &Budgets{byNamespace: map[string][]budget{}}
-	for i := range list {
-		selector, err := metav1.LabelSelectorAsSelector(list[i].Spec.Selector)
-		if err == nil && !selector.Empty() {
-			b.byNamespace[list[i].Namespace] = append(b.byNamespace[list[i].Namespace], budget{&list[i], selector})
-		}
-	}
-	return b
+	return &Budgets{budgets.NewIndex(slices.DeleteFunc(slices.Clone(list), func(of policyv1.PodDisruptionBudget) bool {
+		selector := of.Spec.Selector
+		return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
+	}))}
 }
 
 // violatingFirst returns the pods, those first whose eviction would violate a PodDisruptionBudget.
@@ -57,18 +47,15 @@ func (b *Budgets) violated(object *corev1.Pod, left map[*policyv1.PodDisruptionB
 	if b == nil || len(object.Labels) == 0 {
 		return ""
 	}
-	for _, of := range b.byNamespace[object.Namespace] {
-		if !of.selector.Matches(labels.Set(object.Labels)) {
-			continue
-		}
+	for _, of := range b.index.Of(object) {
 		if _, counted := of.Status.DisruptedPods[object.Name]; counted {
 			continue // The API server has already subtracted this eviction.
 		}
-		if _, known := left[of.PodDisruptionBudget]; !known {
-			left[of.PodDisruptionBudget] = of.Status.DisruptionsAllowed
+		if _, known := left[of]; !known {
+			left[of] = of.Status.DisruptionsAllowed
 		}
-		left[of.PodDisruptionBudget]--
-		if left[of.PodDisruptionBudget] < 0 {
+		left[of]--
+		if left[of] < 0 {
 			return of.Name
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/budgets"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
@@ -96,19 +97,19 @@ type Blocker struct {
 
 // World holds the PodDisruptionBudgets and volumes of a cluster that can keep pods on their nodes.
 type World struct {
-	budgets budgets
+	budgets budgets.Index
 	volumes Volumes
 }
 
 // NewWorld returns a World with the given PodDisruptionBudgets and volumes.
 func NewWorld(list []policyv1.PodDisruptionBudget, volumes Volumes) *World {
-	return &World{budgetsOf(list), volumes}
+	return &World{budgets.NewIndex(list), volumes}
 }
 
 // BudgetOf returns the PodDisruptionBudget that selects a pod. It returns nil if none does, or if
 // several do, because the API server then rejects every eviction of the pod.
 func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
-	if of := w.budgets.of(pod); len(of) == 1 {
+	if of := w.budgets.Of(pod); len(of) == 1 {
 		return of[0]
 	}
 	return nil
@@ -117,7 +118,7 @@ func (w *World) BudgetOf(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 // NeverAllows reports whether a PodDisruptionBudget that selects the pod allows no disruption even
 // while all pods that it selects are healthy.
 func (w *World) NeverAllows(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(w.budgets.of(pod), func(b *policyv1.PodDisruptionBudget) bool {
+	return slices.ContainsFunc(w.budgets.Of(pod), func(b *policyv1.PodDisruptionBudget) bool {
 		return b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods
 	})
 }
@@ -172,7 +173,7 @@ func (w *World) of(node *corev1.Node, pod *corev1.Pod, now time.Time) (all []Blo
 		}
 		return all
 	}
-	if b := w.budgets.refusal(pod); b != nil {
+	if b := refusal(w.budgets.Of(pod), pod); b != nil {
 		all = append(all, *b)
 	}
 	if names := finalizers(pod); len(names) > 0 {

@@ -11,50 +11,16 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// budgets maps each namespace to its PodDisruptionBudgets.
-type budgets map[string][]selecting
-
-// selecting is a PodDisruptionBudget together with its parsed selector.
-type selecting struct {
-	*policyv1.PodDisruptionBudget
-	selector labels.Selector
-}
-
-// budgetsOf groups PodDisruptionBudgets by namespace. PodDisruptionBudgets with an invalid selector
-// are left out. An empty selector selects all pods of the namespace.
-func budgetsOf(list []policyv1.PodDisruptionBudget) budgets {
-	all := budgets{}
-	for i := range list {
-		budget := &list[i]
-		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil {
-			all[budget.Namespace] = append(all[budget.Namespace], selecting{budget, selector})
-		}
-	}
-	return all
-}
-
-// of returns the PodDisruptionBudgets that select a pod.
-func (b budgets) of(pod *corev1.Pod) (of []*policyv1.PodDisruptionBudget) {
-	for _, budget := range b[pod.Namespace] {
-		if budget.selector.Matches(labels.Set(pod.Labels)) {
-			of = append(of, budget.PodDisruptionBudget)
-		}
-	}
-	return of
-}
-
-// refusal returns the blocker of a pod whose eviction the PodDisruptionBudgets currently do not
-// allow, or nil if they allow it. It follows the rules of the Eviction API.
-func (b budgets) refusal(pod *corev1.Pod) *Blocker {
+// refusal returns the blocker of a pod whose eviction the PodDisruptionBudgets that select it
+// currently do not allow, or nil if they allow it. It follows the rules of the Eviction API.
+func refusal(of []*policyv1.PodDisruptionBudget, pod *corev1.Pod) *Blocker {
 	if pod.Status.Phase == corev1.PodPending {
 		return nil // the API server evicts pending pods regardless of PodDisruptionBudgets
 	}
-	of := b.of(pod)
 	switch len(of) {
 	case 0:
 		return nil
