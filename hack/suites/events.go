@@ -39,6 +39,9 @@ type result struct {
 	action  string
 	seconds float64
 	output  string
+	// cpu is the processor time of a suite's processes, in seconds. It includes all processes that
+	// their parents waited for.
+	cpu float64
 }
 
 // book collects the results of all suites and keeps track of the running tests. Several suites may
@@ -157,7 +160,7 @@ func (b *book) end(key test, e event) {
 	if e.Action == "pass" && key.name != "" {
 		output = ""
 	}
-	b.ended = append(b.ended, result{key, e.Action, e.Elapsed, output})
+	b.ended = append(b.ended, result{test: key, action: e.Action, seconds: e.Elapsed, output: output})
 }
 
 // flush prints and returns the output of a package's tests that had not finished when the package
@@ -214,9 +217,14 @@ func (b *book) skipped(suite string) (lacking []string, all bool) {
 
 // suiteEnded records the result of an entire suite.
 func (b *book) suiteEnded(suite, action string, seconds float64, output string) {
+	b.add(result{test: test{suite: suite}, action: action, seconds: seconds, output: output})
+}
+
+// add adds a suite's result.
+func (b *book) add(suite result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.suites = append(b.suites, result{test{suite: suite}, action, seconds, output})
+	b.suites = append(b.suites, suite)
 }
 
 // print prints a line without interleaving it with the suites' output.

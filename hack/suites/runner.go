@@ -171,7 +171,11 @@ func (r *runner) runSuite(ctx context.Context, s suite) {
 	case all:
 		action, why = "skip", "each of its tests was skipped"
 	}
-	r.book.suiteEnded(s.name, action, time.Since(start).Seconds(), why)
+	used := 0.0
+	if state := command.ProcessState; state != nil {
+		used = (state.UserTime() + state.SystemTime()).Seconds()
+	}
+	r.book.add(result{test: test{suite: s.name}, action: action, seconds: time.Since(start).Seconds(), output: why, cpu: used})
 }
 
 // hasFailure reports whether any test or package of a suite has failed.

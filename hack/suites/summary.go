@@ -91,9 +91,9 @@ func (s summary) write(out io.Writer) {
 		fmt.Fprintf(out, "%8.1f s  %s\n", r.seconds, r.test)
 	}
 	if len(s.suites) > 1 {
-		fmt.Fprintln(out, "\nThe suites:")
+		fmt.Fprintln(out, "\nThe suites, with the processor time of each:")
 		for _, r := range s.suites {
-			fmt.Fprintf(out, "%8.0f s  %-8s %s\n", r.seconds, words[r.action], r.suite)
+			fmt.Fprintf(out, "%8.0f s %8.0f s  %-8s %s\n", r.seconds, r.cpu, words[r.action], r.suite)
 		}
 	}
 	s.writeSkipped(out)
