@@ -148,6 +148,7 @@ func (r *runner) runSuite(ctx context.Context, s suite) {
 		return
 	}
 	start := time.Now()
+	s.packages = s.withoutExceptions(r.root)
 	command := r.command(ctx, s.arguments(r.flags), s.environment(r.root+"/bin"))
 	in, out := io.Pipe()
 	command.Stdout, command.Stderr = out, out

@@ -21,6 +21,8 @@ type suite struct {
 	// module.
 	module   string
 	packages []string
+	// except lists packages that match packages but that another suite runs.
+	except []string
 	// flags are passed to go test.
 	flags []string
 	// race enables the race detector if a C compiler is installed. racing lists environment
@@ -101,10 +103,10 @@ var tiers = map[string][]suite{
 		blackBox("install", 180, suite{needs: []string{"build-helm", "build-e2e-test"}}),
 		{name: "release", module: "test", packages: []string{"./release"}, flags: uncached, env: []string{"RELEASE=${BIN}/release-test", "RELEASE_NEXT=${BIN}/release-next", "PACKER_BIN=${BIN}/packer", "KREW_BIN=${BIN}/krew", "COSIGN_BIN=${BIN}/cosign"}, needs: []string{"build-helm", "build-krew", "build-cosign", "build-release"}, seconds: 130},
 		blackBox("node", 280, suite{env: []string{"RELEASE=${BIN}/release-test"}, needs: []string{"build-node", "build-helm", "build-metrics-server", "build-release"}, requires: realNodes}),
-		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 900},
-		// The suite unit-race runs only few of these cases, because each takes long with the race
-		// detector.
-		{name: "cases", module: ".", packages: []string{"./internal/restart/decision"}, flags: []string{"-run=^TestEveryTickOnce$"}, env: []string{testAll, "CI=true"}, seconds: 60},
+		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, except: sequential, race: true, flags: []string{"-timeout=20m", "-skip=" + pattern(sequentialTests)}, env: unitEnv, seconds: 400},
+		{name: "unit-sequential", module: ".", packages: sequential, env: unitEnv, seconds: 60},
+		// Of TestEveryTickOnce, unit-race runs a few cases, too.
+		{name: "unit-sequential-tests", module: ".", packages: []string{"./internal/manager", "./internal/restart/decision"}, flags: []string{"-run=" + pattern(append([]string{"TestEveryTickOnce"}, sequentialTests...))}, env: unitEnv, seconds: 60},
 		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
 		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, seconds: 1400},
 		{name: "sandbox-parts", module: "sandbox", command: sandboxMake("test-parts"), env: []string{testAll}, seconds: 400},
@@ -128,6 +130,25 @@ var tiers = map[string][]suite{
 	},
 }
 
+// unitEnv is the environment of the unit tests in make test-all.
+var unitEnv = []string{testAll, "CI=true"}
+
+// sequential lists the packages with unit tests that start no goroutines, also not in the packages
+// that they import from this module: see TestSequentialPackagesStartNothing. There is no data race
+// to find in them, and the race detector makes some of them ten times as slow.
+var sequential = []string{
+	"./api/v1", "./docs", "./hack/lint",
+	"./internal/capacity", "./internal/drain", "./internal/evictionresponder/decision", "./internal/freeze/period", "./internal/kube/lease",
+	"./internal/kube/nodes", "./internal/kube/pods", "./internal/maintenance/decision", "./internal/maintenance/forecast", "./internal/maintenance/moves",
+	"./internal/nodepool/ownership", "./internal/nodepool/plan", "./internal/nodepool/preview", "./internal/nodepool/sample", "./internal/nodepool/setting",
+	"./internal/nodepool/state", "./internal/nodepool/state/load", "./internal/nodepool/state/room", "./internal/nodepool/test/convergence",
+	"./internal/pods/podtimeline", "./internal/resources", "./internal/restart/budget", "./internal/restart/evict", "./internal/restart/forecast",
+	"./internal/restart/order", "./internal/schedule", "./internal/text", "./internal/view", "./internal/workload", "./internal/workload/podconfig",
+}
+
+// sequentialTests lists tests of other packages that start no goroutines.
+var sequentialTests = []string{"TestControllersReadCachedFields", "TestReadsAreFound", "TestKeptPodFields"}
+
 // sampleSuite is the name of the suite that runs the tests in sample.
 const sampleSuite = "sample"
 
@@ -145,7 +166,10 @@ var sample = []string{
 	"TestPodCount_OffByDefault", "TestPodStartupByPool", "TestManager_ProbesAndMetrics", "TestPools", "TestRestartsNext", "TestPodsTimelineAndSlow",
 }
 
-func samplePattern() string { return "^(" + strings.Join(sample, "|") + ")$" }
+func samplePattern() string { return pattern(sample) }
+
+// pattern returns a regular expression that matches the names of the given tests.
+func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 // blackBox completes the suite of a folder in test/. The race detector is enabled only in the test
 // process. seconds is the suite's approximate duration.
@@ -182,11 +206,37 @@ func (s suite) arguments(added []string) []string {
 	return slices.Concat(args, s.flags, added, s.packages)
 }
 
+// withoutExceptions returns the package patterns to run. If some packages are excepted, these are
+// the paths of all others.
+func (s suite) withoutExceptions(root string) []string {
+	if len(s.except) == 0 {
+		return s.packages
+	}
+	all, excepted := listed(filepath.Join(root, s.module), s.packages), listed(filepath.Join(root, s.module), s.except)
+	if all == nil || excepted == nil {
+		return s.packages // go test reports what is wrong with them.
+	}
+	return slices.DeleteFunc(all, func(pkg string) bool { return slices.Contains(excepted, pkg) })
+}
+
+// listed returns the import paths of the packages of a module that match the patterns. It returns
+// nil if the go command fails.
+func listed(module string, patterns []string) []string {
+	command := exec.Command("go", append([]string{"list", "-find"}, patterns...)...)
+	command.Dir = module
+	out, err := command.Output()
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(out))
+}
+
 // environment returns the environment variables that the suite sets.
 func (s suite) environment(bin string) []string {
 	env := slices.Clone(s.env)
 	if s.race && hasCompiler() {
-		env = append(append(env, s.racing...), "CGO_ENABLED=1")
+		// A program with the race detector would wait for a second before it exits.
+		env = append(append(env, s.racing...), "CGO_ENABLED=1", "GORACE=atexit_sleep_ms=10")
 	}
 	for i, variable := range env {
 		env[i] = strings.ReplaceAll(variable, "${BIN}", bin)

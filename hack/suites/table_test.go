@@ -6,10 +6,15 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +95,117 @@ func TestReplacedSuitesLoseNothing(t *testing.T) {
 			t.Errorf("%s replaces %s, which make test does not run", s.name, s.replaces)
 		}
 	}
+}
+
+// TestExceptionsAreRun checks that the unit tests that do not run with the race detector run without
+// it: make test-all runs all tests of each excepted package, and each test that is skipped by name.
+func TestExceptionsAreRun(t *testing.T) {
+	t.Parallel()
+	for _, s := range everything() {
+		for _, pkg := range s.except {
+			if !slices.ContainsFunc(everything(), func(other suite) bool {
+				return other.module == s.module && other.replaces == "" && slices.Contains(other.packages, pkg) && len(other.flags) == 0 && slices.Contains(other.env, testAll)
+			}) {
+				t.Errorf("%s does not run the tests of %s, and no suite runs all of them", s.name, pkg)
+			}
+		}
+		for _, flag := range s.flags {
+			skipped, ok := strings.CutPrefix(flag, "-skip=")
+			if !ok {
+				continue
+			}
+			for _, name := range sequentialTests {
+				found := false
+				for _, other := range everything() {
+					found = found || slices.ContainsFunc(other.flags, func(f string) bool {
+						run, ok := strings.CutPrefix(f, "-run=")
+						return ok && regexp.MustCompile(run).MatchString(name)
+					}) && definesTest(t, other, name)
+				}
+				if !regexp.MustCompile(skipped).MatchString(name) || !found {
+					t.Errorf("%s is skipped by %s, and no other suite runs it", name, s.name)
+				}
+			}
+		}
+	}
+}
+
+// definesTest reports whether a package of the suite defines a test.
+func definesTest(t *testing.T, s suite, name string) bool {
+	t.Helper()
+	for _, pkg := range s.packages {
+		files, err := filepath.Glob(filepath.Join("../..", s.module, pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "\nfunc "+name+"(") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestSequentialPackagesStartNothing checks that no goroutine is started by the tests that do not
+// run with the race detector, by the packages that they test, and by what these import from this
+// module. Tests that only compile or parse source code, or run programs, are no exception.
+func TestSequentialPackagesStartNothing(t *testing.T) {
+	t.Parallel()
+	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-test", "-deps", "-f", "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"}, sequential...)...)
+	command.Dir = "../.."
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	folders := strings.Fields(string(out))
+	slices.Sort(folders)
+	listed := listed("../..", sequential)
+	for _, folder := range slices.Compact(folders) {
+		isListed := slices.ContainsFunc(listed, func(pkg string) bool {
+			return strings.HasSuffix(folder, strings.TrimPrefix(pkg, "tidekeeper.dev/tidekeeper"))
+		})
+		for _, at := range goroutines(t, folder, isListed) {
+			t.Errorf("%s starts a goroutine: remove the packages that import it from sequential in hack/suites/table.go", at)
+		}
+	}
+}
+
+// goroutines returns the places in a folder's Go files that start a goroutine: a go statement, or a
+// call of a method Go or Parallel. tests includes the tests.
+func goroutines(t *testing.T, folder string, tests bool) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []string
+	files := token.NewFileSet()
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".go" || !tests && strings.HasSuffix(entry.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(files, filepath.Join(folder, entry.Name()), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.GoStmt:
+				places = append(places, files.Position(n.Pos()).String())
+			case *ast.SelectorExpr:
+				if n.Sel.Name == "Go" || n.Sel.Name == "Parallel" {
+					places = append(places, files.Position(n.Pos()).String())
+				}
+			}
+			return true
+		})
+	}
+	return places
 }
 
 // TestHalvesOfTheSandbox checks that make test-all runs both Makefile targets with the sandbox's
