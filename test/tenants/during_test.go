@@ -160,13 +160,13 @@ func (s *stage) custom(t *testing.T, version, kind, namespace string, spec, stat
 // ageLooks creates many ScheduledRestarts that check the age of a large namespace's pods at the
 // same time, when their window opens.
 func (s *stage) ageLooks(t *testing.T) {
-	for i := range 300 {
+	for i := range 150 {
 		pod := bound(fmt.Sprint("crowd-", i), fmt.Sprintf("herd-%d", i%100+1), 0)
 		pod.Namespace = evil[1]
 		s.makes(t, pod)
 	}
 	s.makes(t, workload(evil[1], "crowd", 1, nil))
-	for i := range 100 {
+	for i := range 60 {
 		s.makes(t, restart(evil[1], fmt.Sprint("look-", i), func(r *tidekeeperv1.ScheduledRestart) {
 			r.Spec.TargetRef.Name, r.Spec.Schedule, r.Spec.MaxPodAgeSeconds = "crowd", "", 864000
 			r.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "* * * * *", DurationSeconds: 60}}

@@ -12,7 +12,12 @@
 // long with the race detector.
 package programs
 
-import "tidekeeper.dev/tidekeeper/sandbox/internal/component"
+import (
+	"os"
+	"runtime/debug"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+)
 
 // Main is the entry point of a compiled-in program. Like a main function, it reads os.Args. It
 // returns the exit code.
@@ -20,9 +25,9 @@ type Main func() int
 
 var mains = map[string]Main{
 	component.Etcd:              etcdMain,
-	component.APIServer:         apiServerMain,
-	component.ControllerManager: controllerManagerMain,
-	component.Scheduler:         schedulerMain,
+	component.APIServer:         collectingLess(apiServerMain),
+	component.ControllerManager: collectingLess(controllerManagerMain),
+	component.Scheduler:         collectingLess(schedulerMain),
 	component.Kubectl:           kubectlMain,
 	component.Kubelets:          kubeletsMain,
 	component.RealNode:          realNodeMain,
@@ -32,3 +37,18 @@ var mains = map[string]Main{
 
 // Lookup returns the entry point of the program with the given name, or nil if there is none.
 func Lookup(name string) Main { return mains[name] }
+
+// gcPercent is the value of GOGC for the control plane, unless the environment sets it. With 300 pods
+// that roll out, this saves an eighth of the processor time of a sandbox, and costs a fifth more
+// memory.
+const gcPercent = 200
+
+// collectingLess returns a program that collects garbage less often than by default.
+func collectingLess(main Main) Main {
+	return func() int {
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(gcPercent)
+		}
+		return main()
+	}
+}
