@@ -171,11 +171,12 @@ func samplePattern() string { return pattern(sample) }
 // pattern returns a regular expression that matches the names of the given tests.
 func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
-// blackBox completes the suite of a folder in test/. The race detector is enabled only in the test
-// process. seconds is the suite's approximate duration.
+// blackBox completes the suite of a folder in test/. seconds is the suite's approximate duration. The
+// race detector is enabled in the test process only if the suite replaces another: it would find
+// races in the tests themselves, and what most of them share is run by these suites.
 func blackBox(folder string, seconds int, s suite) suite {
 	s.name = cmp.Or(s.name, strings.ReplaceAll(folder, "/", "-"))
-	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, uncached, true, seconds
+	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, uncached, s.replaces != "", seconds
 	s.env = append([]string{testAll}, s.env...)
 	return s
 }

@@ -166,7 +166,7 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 }
 
 // patience is the minimum timeout of waits, which is long because the machine may be busy.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // waitFor waits until the function "missing" returns "". It fails the test with the last result of
 // "missing" once the given duration has passed, or once patience has passed if that is longer.

@@ -31,7 +31,7 @@ func wouldRun(t *testing.T, targets ...string) string {
 // goList runs go list in a folder of the sandbox and returns the listed packages.
 func goList(t *testing.T, folder string, args ...string) []string {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-find"}, args...)...)
 	cmd.Dir = filepath.Join("..", folder)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var stderr strings.Builder

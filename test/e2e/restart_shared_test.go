@@ -26,7 +26,7 @@ var sharing, sharingBudget = 24, 4
 
 func init() {
 	if framework.TestsAll() {
-		sharing, sharingBudget = 300, 20
+		sharing, sharingBudget = 72, 6
 	}
 }
 

@@ -322,10 +322,10 @@ var root = sync.OnceValue(func() string {
 
 // Patience is the timeout of [Eventually]. It is long, so that no test fails only because the
 // machine is busy.
-const Patience = 2 * time.Minute
+const Patience = 4 * time.Minute
 
 // LongTimeout is kubectl's --timeout flag with the value of [Patience].
-const LongTimeout = "--timeout=2m"
+const LongTimeout = "--timeout=4m"
 
 // Eventually waits until the given check returns nil. After [Patience] it fails the test with the
 // check's last error.

@@ -26,6 +26,9 @@ type record struct {
 	// time of that call.
 	from  int
 	began time.Time
+	// last is the latest result of the method state. It holds until changed is closed.
+	last    state.State
+	changed <-chan struct{}
 }
 
 // mark begins a new recording period. It discards earlier object versions, requests and notes. It
@@ -101,10 +104,20 @@ func activityOf(requests []observe.Request, locks map[string]bool, since time.Ti
 	return a
 }
 
-// state returns the normalized state of all objects that are compared.
+// state returns the normalized state of all objects that are compared. It is computed only after a
+// change, because it is polled. The caller must not modify it.
 func (r *record) state() state.State {
+	select {
+	case <-r.changed:
+	default:
+		if r.last != nil {
+			return r.last
+		}
+	}
+	r.changed = r.settler.Recorder.Next()
 	objects := slices.DeleteFunc(r.settler.Recorder.Objects(), func(v observe.Version) bool { return leftOut(v.Resource, v.Object) })
-	return observe.Names{}.State(objects, r.locks())
+	r.last = observe.Names{}.State(objects, r.locks())
+	return r.last
 }
 
 // standing returns the given differences, except for differences in objects that keep changing.
