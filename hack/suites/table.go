@@ -80,35 +80,35 @@ var tiers = map[string][]suite{
 		{name: "sandbox-slice", module: "sandbox", command: sandboxMake("test-slice"), seconds: 100},
 	},
 	rest: {
-		blackBox("e2e", 1000, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
-		blackBox("cli", 800, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
+		blackBox("e2e", 1100, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
+		blackBox("cli", 900, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/outage", 180, suite{env: append([]string{"SOAK=2m"}, clocks...), needs: []string{"build-clock"}}),
 		blackBox("fault/clock", 60, suite{env: append([]string{"OLDER=${BIN}/older"}, clocks...), needs: []string{"build-clock", "build-older", "build-helm"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
 		blackBox("fault/forgery", 30, suite{}),
 		blackBox("fault/underway", 60, suite{}),
 		blackBox("fault/explore", 240, suite{needs: []string{"build-argo-rollouts"}}),
-		blackBox("fault/fuzz", 450, suite{}),
+		blackBox("fault/fuzz", 350, suite{flags: []string{"-parallel=4"}}),
 		blackBox("capacity", 220, suite{}),
-		blackBox("tenants", 240, suite{}),
-		blackBox("rotate", 90, suite{}),
+		blackBox("tenants", 400, suite{}),
+		blackBox("rotate", 330, suite{}),
 		blackBox("responder", 150, suite{}),
-		blackBox("readme", 150, suite{needs: []string{"build-helm"}}),
+		blackBox("readme", 310, suite{needs: []string{"build-helm"}}),
 		blackBox("argo", 80, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("monitoring", 60, suite{needs: []string{"build-prometheus"}}),
-		blackBox("page", 240, suite{requires: browser}),
+		blackBox("page", 280, suite{requires: browser}),
 		blackBox("neighbors", 210, suite{needs: []string{
 			"build-helm", "build-metrics-server", "build-descheduler", "build-cert-manager", "build-prometheus", "build-prometheus-operator",
 		}}),
 		blackBox("install", 180, suite{needs: []string{"build-helm", "build-e2e-test"}}),
 		{name: "release", module: "test", packages: []string{"./release"}, flags: uncached, env: []string{"RELEASE=${BIN}/release-test", "RELEASE_NEXT=${BIN}/release-next", "PACKER_BIN=${BIN}/packer", "KREW_BIN=${BIN}/krew", "COSIGN_BIN=${BIN}/cosign"}, needs: []string{"build-helm", "build-krew", "build-cosign", "build-release"}, seconds: 130},
-		blackBox("node", 280, suite{env: []string{"RELEASE=${BIN}/release-test"}, needs: []string{"build-node", "build-helm", "build-metrics-server", "build-release"}, requires: realNodes}),
+		blackBox("node", 450, suite{env: []string{"RELEASE=${BIN}/release-test"}, needs: []string{"build-node", "build-helm", "build-metrics-server", "build-release"}, requires: realNodes}),
 		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, except: sequential, race: true, flags: []string{"-timeout=20m", "-skip=" + pattern(sequentialTests)}, env: unitEnv, seconds: 400},
 		{name: "unit-sequential", module: ".", packages: sequential, env: unitEnv, seconds: 60},
 		// Of TestEveryTickOnce, unit-race runs a few cases, too.
 		{name: "unit-sequential-tests", module: ".", packages: []string{"./internal/manager", "./internal/restart/decision"}, flags: []string{"-run=" + pattern(append([]string{"TestEveryTickOnce"}, sequentialTests...))}, env: unitEnv, seconds: 60},
 		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
-		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, seconds: 1400},
+		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, seconds: 2000},
 		{name: "sandbox-parts", module: "sandbox", command: sandboxMake("test-parts"), env: []string{testAll}, seconds: 400},
 		{name: "site", module: "hack/site", packages: []string{"./..."}, seconds: 5},
 		{name: "packer", module: "hack/release", packages: []string{"./..."}, seconds: 5},
@@ -176,7 +176,7 @@ func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + "
 // races in the tests themselves, and what most of them share is run by these suites.
 func blackBox(folder string, seconds int, s suite) suite {
 	s.name = cmp.Or(s.name, strings.ReplaceAll(folder, "/", "-"))
-	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, uncached, s.replaces != "", seconds
+	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, slices.Concat(uncached, s.flags), s.replaces != "", seconds
 	s.env = append([]string{testAll}, s.env...)
 	return s
 }
