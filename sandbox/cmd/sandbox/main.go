@@ -17,7 +17,10 @@ import (
 )
 
 func main() {
-	if main := programs.Lookup(filepath.Base(os.Args[0])); main != nil {
+	name := filepath.Base(os.Args[0])
+	if main := programs.Lookup(name); main != nil {
+		// The program was started as /proc/self/exe, and tools such as top would call it "exe".
+		_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
 		os.Exit(main())
 	}
 	os.Exit(cli.Main())
