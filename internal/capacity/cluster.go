@@ -136,7 +136,7 @@ func (c *Cluster) Members(names []string) *Members {
 // pod.
 func (c *Cluster) Pending() []Group {
 	return groupsOf(c.pending, func(pod *corev1.Pod) string {
-		key := c.classes.storage.keyOf(pod)
+		key := c.classes.keyOf(pod)
 		if c.classes.relations.rulesOf(pod) != nil {
 			key += labels.Set(pod.Labels).String()
 		}

@@ -169,7 +169,7 @@ func (p *preemptor) result(n *node, victims []victim) *Preemption {
 		found.CopiesAfter, found.Uncertain = fit.Copies, slices.Clone(fit.AtMost)
 		return removed
 	})
-	if p.volumes != nil {
+	if p.needs.volumes != nil {
 		// Attach limits, and claims that only one pod can use, are not evaluated.
 		found.Uncertain = appendNew(found.Uncertain, []string{persistentVolumes})
 	}

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
-
-	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // preemptor evaluates the preemption for a single pod. It changes nodes and counters of the
@@ -21,7 +19,7 @@ type preemptor struct {
 	pod      *corev1.Pod
 	class    *class
 	rules    *rules
-	volumes  *demand
+	needs    needs
 	counters sets.Set[*counter]
 	members  *Members
 	budgets  *Budgets
@@ -31,9 +29,10 @@ type preemptor struct {
 }
 
 func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) *preemptor {
+	requests, _ := c.classes.devices.requestsOf(of)
 	p := &preemptor{
-		pod: of, class: c.classes.create(of, resources.Requests(of)), budgets: budgets, nominated: map[*node][]pod{},
-		volumes: c.classes.storage.demandOf(of, false), members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
+		pod: of, class: c.classes.create(of, requests), budgets: budgets, nominated: map[*node][]pod{},
+		needs: c.classes.needsOf(of), members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
 	}
 	if among != nil {
 		p.members = c.Members(among)
@@ -51,9 +50,9 @@ func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) 
 }
 
 // refuses reports whether a node refuses the pod regardless of the pods on it, so that evictions do
-// not help.
+// not help. Nor do they if devices are missing: the scheduler does not expect any from victims.
 func (p *preemptor) refuses(n *node) bool {
-	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0
+	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 || !p.needs.devices.admits(n)
 }
 
 // admits reports whether the pod fits on a node. Like the scheduler, it requires that the pod also

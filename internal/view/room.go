@@ -32,6 +32,8 @@ type Room struct {
 	DaemonSets []*appsv1.DaemonSet
 	// volumes holds the storage objects; nil if constraints on volumes are not evaluated.
 	volumes *capacity.Volumes
+	// devices holds the devices; nil if constraints on devices are not evaluated.
+	devices *capacity.Devices
 
 	// extended caches the results of the method withNewNode, which adds a new node to a cluster.
 	extended map[extendedBy]extended
@@ -80,9 +82,17 @@ func (r *Room) SetVolumes(v *capacity.Volumes) {
 	r.Cluster.WithVolumes(v)
 }
 
-// newCluster returns a cluster with the given nodes and pods, and the volumes of the Room.
+// SetDevices makes the Room evaluate constraints on devices. Without it, such constraints are named
+// as not evaluated.
+func (r *Room) SetDevices(d *capacity.Devices) {
+	r.devices, r.extended = d, nil
+	r.Cluster.WithDevices(d)
+}
+
+// newCluster returns a cluster with the given nodes and pods, and the volumes and devices of the
+// Room.
 func (r *Room) newCluster(nodes []*corev1.Node, running []*corev1.Pod) *capacity.Cluster {
-	return capacity.New(nodes, running).WithVolumes(r.volumes)
+	return capacity.New(nodes, running).WithVolumes(r.volumes).WithDevices(r.devices)
 }
 
 // MembersOf returns the names of the nodes that match a selector.

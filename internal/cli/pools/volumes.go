@@ -19,6 +19,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
+// readNeeds reads the objects on which the volumes and devices of the given pods depend, for the
+// evaluation by r.
+func readNeeds(ctx context.Context, c client.Client, r *view.Room, asked []*corev1.Pod) error {
+	if err := readVolumes(ctx, c, r, asked); err != nil {
+		return err
+	}
+	return readDevices(ctx, c, r, asked)
+}
+
 // readVolumes reads the storage objects on which the volumes of the given pods depend, for the
 // evaluation by r. It reads nothing if the pods have no such volumes. If the user is not allowed to
 // list some of the objects, results are upper bounds, and name them.
