@@ -104,6 +104,8 @@ type candidates struct {
 	devices sets.Set[*device]
 	// unlimited is true if one of them can be allocated several times.
 	unlimited bool
+	// exist is true if any device of the node matches, even if none is free.
+	exist bool
 }
 
 // candidatesOn returns the devices of a node that match each request, if they are free. If `empty`
@@ -126,6 +128,7 @@ func (d *deviceDemand) candidatesOn(n *node, empty bool) (list []candidates, unc
 			if failed {
 				uncertain = appendNew(uncertain, []string{failingSelectors})
 			}
+			c.exist = c.exist || matched
 			if !matched || !device.isFree(staying) {
 				continue
 			}
@@ -168,7 +171,7 @@ func (d *deviceDemand) limit(n *node, empty bool, copies int64, by string) (int6
 	}
 	list, _ := d.candidatesOn(n, empty)
 	for i, c := range list {
-		if c.unlimited {
+		if c.unlimited || empty && !c.exist { // The method refusals names devices that do not exist.
 			continue
 		}
 		var own, shared int64
