@@ -9,6 +9,7 @@
 //	fit_test.go        exactly as many copies are scheduled as pools fit reports
 //	between_test.go    the same for pods with affinity, spread constraints, ports or volumes
 //	volumes_test.go    the same for pods with volumes, by zones and attach limits
+//	devices_test.go    the same for pods with ResourceClaims, by the devices of nodes
 //	like_test.go       pools fit --like with each kind of workload
 //	preemption_test.go the pods that the scheduler evicts are those that pools fit names
 //	loss_test.go       lost nodes' pods are scheduled if they fit according to pools loss
