@@ -86,15 +86,6 @@ type deviceGroup struct {
 	devices []*device
 }
 
-// WithDevices makes the cluster evaluate the constraints on devices, and returns the cluster.
-// Without devices, they are not evaluated, and are named as such.
-func (c *Cluster) WithDevices(d *Devices) *Cluster {
-	if d != nil {
-		c.classes.devices = newInventory(d)
-	}
-	return c
-}
-
 // objects returns the objects of the inventory, or nil if i is nil.
 func (i *inventory) objects() *Devices {
 	if i == nil {

@@ -75,18 +75,11 @@ func newRoom(cluster *capacity.Cluster, pools []*tidekeeperv1.NodePool, nodes []
 	return room, problems
 }
 
-// SetVolumes makes the Room evaluate constraints on volumes. Without it, such constraints are named
-// as not evaluated.
-func (r *Room) SetVolumes(v *capacity.Volumes) {
-	r.volumes, r.extended = v, nil
-	r.Cluster.WithVolumes(v)
-}
-
-// SetDevices makes the Room evaluate constraints on devices. Without it, such constraints are named
-// as not evaluated.
-func (r *Room) SetDevices(d *capacity.Devices) {
-	r.devices, r.extended = d, nil
-	r.Cluster.WithDevices(d)
+// SetNeeds makes the Room evaluate constraints on volumes and devices. Constraints whose objects are
+// nil are named as not evaluated.
+func (r *Room) SetNeeds(v *capacity.Volumes, d *capacity.Devices) {
+	r.volumes, r.devices, r.extended = v, d, nil
+	r.Cluster.WithVolumes(v).WithDevices(d)
 }
 
 // newCluster returns a cluster with the given nodes and pods, and the volumes and devices of the

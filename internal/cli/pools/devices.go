@@ -19,34 +19,32 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/deviceselector"
 	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
-	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// readDevices reads the devices and claims on which the ResourceClaims of the given pods depend, for
-// the evaluation by r. It reads nothing if no pod may have devices. If the user is not allowed to
-// list some of the objects, results are upper bounds, and name them.
-func readDevices(ctx context.Context, c client.Client, r *view.Room, asked []*corev1.Pod) error {
+// readDevices reads the devices and claims on which the ResourceClaims of the given pods depend. It
+// returns nil if no pod may have devices, or if the cluster has no such API. If the user is not
+// allowed to list some of the objects, results are upper bounds, and name them.
+func readDevices(ctx context.Context, c client.Client, asked []*corev1.Pod) (*capacity.Devices, error) {
 	asked = slices.DeleteFunc(slices.Clone(asked), func(p *corev1.Pod) bool { return pods.IsTerminal(p) || !capacity.MayHaveDevices(p) })
 	if len(asked) == 0 {
-		return nil
+		return nil, nil
 	}
 	reader := deviceReader{client: c, devices: &capacity.Devices{Compile: deviceselector.Compile}}
 	served, err := reader.readClasses(ctx)
 	if err != nil || !served {
-		return err
+		return nil, err
 	}
 	if slices.ContainsFunc(asked, capacity.HasResourceClaims) {
 		if err := reader.readDevices(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		templates := &resourcev1.ResourceClaimTemplateList{}
 		if _, err := reader.list(ctx, "resourceclaimtemplates", templates); err != nil {
-			return err
+			return nil, err
 		}
 		reader.devices.Templates = lists.Pointers(templates.Items)
 	}
-	r.SetDevices(reader.devices)
-	return nil
+	return reader.devices, nil
 }
 
 // poolDevices reads the devices of the cluster, to count those of pools. It returns nil if there are

@@ -132,9 +132,11 @@ func (o *lossOptions) losses(ctx context.Context, c client.Client, r *view.Room)
 	if len(o.nodes) > 0 {
 		return o.sequence(ctx, c, r)
 	}
-	if err := readVolumes(ctx, c, r, r.Pods); err != nil {
+	volumes, err := readVolumes(ctx, c, r.Pods)
+	if err != nil {
 		return nil, err
 	}
+	r.SetNeeds(volumes, nil)
 	zones := r.Cluster.Zones()
 	for _, zone := range o.zones {
 		if len(zones[zone]) == 0 {
