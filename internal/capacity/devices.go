@@ -164,10 +164,14 @@ func currentPools(list []*resourcev1.ResourceSlice) map[poolID][]*resourcev1.Res
 
 // addPool adds the devices of a pool.
 func (i *inventory) addPool(pool []*resourcev1.ResourceSlice, byID map[deviceID]*device) {
+	grouped := hasCompatibilityGroups(pool)
 	for _, slice := range pool {
 		added := make([]*device, len(slice.Spec.Devices))
 		for k := range slice.Spec.Devices {
 			added[k] = i.newDevice(slice, &slice.Spec.Devices[k])
+			if grouped && added[k].uncertain == "" {
+				added[k].uncertain = partitionable
+			}
 			byID[added[k].deviceID] = added[k]
 		}
 		if !ptr.Deref(slice.Spec.PerDeviceNodeSelection, false) {
@@ -178,6 +182,16 @@ func (i *inventory) addPool(pool []*resourcev1.ResourceSlice, byID map[deviceID]
 			i.place(added[k:k+1], one.object.NodeName, one.object.AllNodes, one.object.NodeSelector)
 		}
 	}
+}
+
+// hasCompatibilityGroups reports whether a partitionable device of a pool has compatibility groups.
+// A scheduler without this feature allocates no device of such a pool.
+func hasCompatibilityGroups(pool []*resourcev1.ResourceSlice) bool {
+	return slices.ContainsFunc(pool, func(slice *resourcev1.ResourceSlice) bool {
+		return slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool {
+			return slices.ContainsFunc(d.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool { return len(c.CompatibilityGroups) > 0 })
+		})
+	})
 }
 
 func (i *inventory) newDevice(slice *resourcev1.ResourceSlice, object *resourcev1.Device) *device {

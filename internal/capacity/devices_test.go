@@ -158,6 +158,9 @@ func deviceFits() []deviceFit {
 		{name: "a partitionable device", spec: oneOf(gpus), copies: 5, limited: append(cpu(1), free(class, 1)...), refused: without, atMost: []string{partitionable}, change: firstDevice(func(device *resourcev1.Device) {
 			device.ConsumesCounters = []resourcev1.DeviceCounterConsumption{{CounterSet: "memory"}}
 		})},
+		{name: "a pool with compatibility groups", spec: oneOf(gpus), copies: 5, limited: append(cpu(1), free(class, 1)...), refused: without, atMost: []string{partitionable}, change: func(d *Devices) {
+			d.Slices[0].Spec.Devices[0].ConsumesCounters = []resourcev1.DeviceCounterConsumption{{CounterSet: "memory", CompatibilityGroups: []string{"a"}}}
+		}},
 		{name: "a consumable device", spec: oneOf(gpus), copies: 8, limited: cpu(2), refused: without, atMost: []string{consumable}, change: firstDevice(func(device *resourcev1.Device) {
 			device.AllowMultipleAllocations = new(true)
 		})},
