@@ -48,15 +48,17 @@ func (s *deviceSelector) of(d *device) verdict {
 }
 
 // matches reports whether the request's selectors match the device and its tolerations tolerate the
-// device's taints. failed is true if a selector could not be evaluated for the device.
-func (r *deviceRequest) matches(d *device) (matched, failed bool) {
+// device's taints.
+func (r *deviceRequest) matches(d *device) bool {
 	if d.isTainted(r.tolerations) {
-		return false, false
+		return false
 	}
-	return r.selects(d)
+	matched, _ := r.selects(d)
+	return matched
 }
 
-// selects is like matches, but ignores taints.
+// selects reports whether the request's selectors match the device. failed is true if a selector
+// could not be evaluated for the device.
 func (r *deviceRequest) selects(d *device) (matched, failed bool) {
 	for _, s := range r.selectors {
 		if result := s.of(d); !result.matched {
@@ -124,10 +126,7 @@ func (d *deviceDemand) candidatesOn(n *node, empty bool) (list []candidates, unc
 	for k := range d.requests {
 		c := candidates{devices: sets.Set[*device]{}}
 		for _, device := range usable {
-			matched, failed := d.requests[k].matches(device)
-			if failed {
-				uncertain = appendNew(uncertain, []string{failingSelectors})
-			}
+			matched := d.requests[k].matches(device)
 			c.exist = c.exist || matched
 			if !matched || !device.isFree(staying) {
 				continue
@@ -226,7 +225,7 @@ func (d *deviceDemand) refusals(n *corev1.Node) []string {
 	}
 	usable := d.inventory.on(n)
 	for k := range d.requests {
-		if !slices.ContainsFunc(usable, func(device *device) bool { matched, _ := d.requests[k].matches(device); return matched }) {
+		if !slices.ContainsFunc(usable, d.requests[k].matches) {
 			reasons = appendNew(reasons, []string{"no " + d.requests[k].what})
 		}
 	}
@@ -243,6 +242,14 @@ func (d *deviceDemand) uncertain(n *node) []string {
 	}
 	_, uncertain := d.candidatesOn(n, false)
 	return uncertain
+}
+
+// failsOn reports whether a selector cannot be evaluated for a device of a node. The scheduler may then
+// fail to place the pod on any node.
+func (d *deviceDemand) failsOn(n *node) bool {
+	return d != nil && len(d.requests) > 0 && slices.ContainsFunc(d.inventory.on(n.object), func(device *device) bool {
+		return slices.ContainsFunc(d.requests, func(r deviceRequest) bool { _, failed := r.selects(device); return failed })
+	})
 }
 
 // admits reports whether the free devices of a node suffice for the pod. Evictions do not change

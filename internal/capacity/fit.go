@@ -93,6 +93,9 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	}
 	f.share(free, rules.shared(), refusals)
 	needs.complete(&f, free)
+	if f.Copies > 0 && slices.ContainsFunc(m.classes.relations.nodes, func(n *node) bool { return needs.devices.failsOn(n) && len(class.refusals(n.object)) == 0 }) {
+		f.AtMost = appendNew(f.AtMost, []string{failingSelectors})
+	}
 	if rules != nil && rules.startsGroup() && m.takenElsewhere(class, rules) {
 		f.AtMost = appendNew(f.AtMost, []string{podAffinity})
 	}
