@@ -195,6 +195,9 @@ func deviceFits() []deviceFit {
 			change: func(d *Devices) {
 				d.Claims[0].Status.ReservedFor = make([]resourcev1.ResourceClaimConsumerReference, 254)
 			}},
+		{name: "a claim of all nodes with few consumers left", claim: "used", copies: 2, limited: []Count{{What: "consumers of resource claim used", Nodes: 3}}, change: func(d *Devices) {
+			d.Claims[0].Status.ReservedFor, d.Claims[0].Status.Allocation.NodeSelector = make([]resourcev1.ResourceClaimConsumerReference, 254), nil
+		}},
 		{name: "a claim without consumers left", claim: "used", refused: none("resource claim used is in use by 256 pods"), change: func(d *Devices) {
 			d.Claims[0].Status.ReservedFor = make([]resourcev1.ResourceClaimConsumerReference, 256)
 		}},
@@ -265,7 +268,7 @@ func TestClaimOfPendingPod(t *testing.T) {
 }
 
 // TestDevicesOnEmptyNode checks that devices of pods, but not those of DaemonSets, count as free on
-// an empty node, and that preemption brings no devices.
+// an empty node.
 func TestDevicesOnEmptyNode(t *testing.T) {
 	d := someDevices()
 	d.Slices, d.Templates = d.Slices[1:], []*resourcev1.ResourceClaimTemplate{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: oneOf(gpus, large)}}}
@@ -273,14 +276,26 @@ func TestDevicesOnEmptyNode(t *testing.T) {
 		user := aPod("user", kind, "user", "a2", "cpu", "1")
 		user.UID = "user"
 		p := aPod("new", "", "", "", "cpu", "1")
-		p.Spec.Priority, p.Spec.ResourceClaims = new(int32(10)), []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("own")}}
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("own")}}
 		c := New(threeNodes(), []*corev1.Pod{&user}).WithDevices(d)
 		fit := c.Members([]string{"a1", "a2", "b1"}).Fit(&p)
 		if fit.Copies != 0 || fit.OnEmptyNode != want {
 			t.Errorf("with the device of a pod of a %s, %d fit now and %d on an empty node, want 0 and %d", kind, fit.Copies, fit.OnEmptyNode, want)
 		}
-		if found := Preempt(c, &p, nil, nil); found != nil {
-			t.Errorf("the scheduler would evict %v, but expects no device from that", found.Victims)
+	}
+}
+
+// TestPreemptionWithDevices checks that preemption makes room for a pod with a claim if a device is
+// free, and that the scheduler expects no devices from victims.
+func TestPreemptionWithDevices(t *testing.T) {
+	for request, evicts := range map[string]bool{large: false, "!(" + large + ")": true} {
+		d, user, p := someDevices(), aPod("user", "ReplicaSet", "user", "a2", "cpu", "4"), aPod("new", "", "", "", "cpu", "1")
+		user.UID = "user" // It has the large device.
+		d.Templates = []*resourcev1.ResourceClaimTemplate{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: oneOf(gpus, request)}}}
+		p.Spec.Priority, p.Spec.ResourceClaims = new(int32(10)), []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("own")}}
+		c := New(threeNodes()[1:2], []*corev1.Pod{&user}).WithDevices(d)
+		if found := Preempt(c, &p, nil, nil); (found != nil) != evicts {
+			t.Errorf("%s: the scheduler evicts a pod: %t, want %t", request, found != nil, evicts)
 		}
 	}
 }
