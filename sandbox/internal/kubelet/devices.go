@@ -73,7 +73,12 @@ func (d *devices) publish(ctx context.Context, n *corev1.Node) error {
 	}
 	now := publication{node: n.UID, text: text}
 	for _, slice := range slices {
-		if err := d.write(ctx, slice); err != nil {
+		err := d.write(ctx, slice)
+		if apierrors.IsInvalid(err) {
+			klog.ErrorS(err, "The devices are ignored", "node", n.Name) // Trying again would hold up the node's status.
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("publish devices of %s: %w", slice.Spec.Driver, err)
 		}
 		now.drivers = append(now.drivers, slice.Spec.Driver)
