@@ -18,6 +18,7 @@
 //	volumes_claims.go  the constraints of a pod's volumes
 //	volumes_places.go  the nodes on which volumes are usable
 //	volumes_attach.go  attach limits, and the copies that fit within them
+//	volumes_preemption.go  such constraints while pods are evicted
 //	volumes_loss.go    such constraints while the pods of lost nodes are placed
 //	copies.go     the number of copies that nodes take together under such constraints
 //	admission.go  such constraints while the pods of lost nodes are placed

@@ -18,10 +18,11 @@ import (
 // preemptor evaluates the preemption for a single pod. It changes nodes and counters of the
 // cluster while it evaluates a node, and restores them before it returns.
 type preemptor struct {
-	pod      *corev1.Pod
-	class    *class
-	rules    *rules
-	volumes  *demand
+	pod   *corev1.Pod
+	class *class
+	rules *rules
+	// volumes holds the constraints of the pod's volumes; nil if there are none.
+	volumes  *volumePreemptor
 	counters sets.Set[*counter]
 	members  *Members
 	budgets  *Budgets
@@ -33,11 +34,12 @@ type preemptor struct {
 func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) *preemptor {
 	p := &preemptor{
 		pod: of, class: c.classes.create(of, resources.Requests(of)), budgets: budgets, nominated: map[*node][]pod{},
-		volumes: c.classes.storage.demandOf(of, false), members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
+		members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
 	}
 	if among != nil {
 		p.members = c.Members(among)
 	}
+	p.volumes = newVolumePreemptor(c.classes.storage.demandOf(of, false), p.members.nodes)
 	if p.rules = c.classes.rulesOf(p.class); p.rules != nil {
 		p.counters = sets.New(p.rules.counters()...)
 	}
@@ -53,7 +55,7 @@ func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) 
 // refuses reports whether a node refuses the pod regardless of the pods on it, so that evictions do
 // not help.
 func (p *preemptor) refuses(n *node) bool {
-	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0
+	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 || p.volumes.refuses(n)
 }
 
 // admits reports whether the pod fits on a node. Like the scheduler, it requires that the pod also
@@ -71,7 +73,7 @@ func (p *preemptor) admits(n *node) bool {
 
 // admitsAlone is like admits, but ignores the pods that are nominated for the node.
 func (p *preemptor) admitsAlone(n *node) bool {
-	if p.refuses(n) || !n.free.covers(p.class.request) {
+	if p.refuses(n) || !n.free.covers(p.class.request) || !p.volumes.admits(n) {
 		return false
 	}
 	return p.rules == nil || p.rules.refusal(n, p.members.classes.relations.usedPorts(p.rules, n)) == ""
