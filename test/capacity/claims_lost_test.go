@@ -130,9 +130,7 @@ func TestPendingWhileClaimsChange(t *testing.T) {
 			})
 		})
 		synced(t)
-		var groups []pendingGroup
-		answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
-		groups = slices.DeleteFunc(groups, func(g pendingGroup) bool { return g.Namespace != w.name })
+		groups := slices.DeleteFunc(w.pending(t, 2), func(g pendingGroup) bool { return g.Namespace != w.name })
 		if len(groups) != 1 || len(groups[0].Pools) != 1 {
 			t.Fatalf("while the scheduler waits for %q, pools pending says %+v", why, groups)
 		}
@@ -185,21 +183,10 @@ func (w *storageWorld) remove(t *testing.T, name string) {
 func (w *storageWorld) bindToNodes(t *testing.T, name string, nodes ...string) {
 	t.Helper()
 	c := w.claim(t, name, corev1.ReadWriteOnce)
-	pv := w.volumeOf(c)
+	pv := w.volumeFor(c)
 	pv.Spec.CSI, pv.Spec.NodeAffinity = &corev1.CSIPersistentVolumeSource{Driver: w.driver(), VolumeHandle: name}, w.onNodes(nodes...)
 	createVolume(t, pv)
 	w.bind(t, c, "")
-}
-
-// pendingGroup is a group of pods in the output of pools pending.
-type pendingGroup struct {
-	Namespace string
-	Pods      []string
-	Pools     []struct {
-		Pool, Answer        string
-		Copies, OnEmptyNode int64
-		AtMost              []string
-	}
 }
 
 // assertPending checks that pools pending has each pod that the scheduler finds no node for, and that
@@ -207,8 +194,7 @@ type pendingGroup struct {
 func (w *storageWorld) assertPending(t *testing.T, refused int, e expected) {
 	t.Helper()
 	synced(t)
-	var groups []pendingGroup
-	answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
+	groups := w.pending(t, 2)
 	all := &corev1.PodList{}
 	if err := cluster.List(t.Context(), all); err != nil {
 		t.Fatal(err)

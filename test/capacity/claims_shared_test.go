@@ -222,7 +222,7 @@ func (w *storageWorld) attach(t *testing.T, claim, node string, claims ...string
 func (w *storageWorld) inTree(t *testing.T, name string) {
 	t.Helper()
 	c := w.claim(t, name, corev1.ReadWriteMany)
-	pv := w.volumeOf(c)
+	pv := w.volumeFor(c)
 	pv.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}
 	createVolume(t, pv)
 	w.bind(t, c, "")

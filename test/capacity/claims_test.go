@@ -140,8 +140,8 @@ func createVolume(t *testing.T, pv *corev1.PersistentVolume) {
 	})
 }
 
-// volumeOf returns a volume for a claim, with a source yet to be set.
-func (w *storageWorld) volumeOf(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+// volumeFor returns a volume for a claim, with a source yet to be set.
+func (w *storageWorld) volumeFor(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.name + "-" + c.Name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: list("storage", "1Gi"), AccessModes: c.Spec.AccessModes,
 		ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID},

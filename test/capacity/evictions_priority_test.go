@@ -140,12 +140,7 @@ func TestPendingBeforeEvictions(t *testing.T) {
 	pending := func() *capacity.Preemption {
 		t.Helper()
 		synced(t)
-		var groups []struct {
-			Namespace  string
-			Pods       []string
-			Preemption *capacity.Preemption
-		}
-		answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
+		groups := w.pending(t, 2)
 		for _, g := range groups {
 			if g.Namespace == w.name && slices.Equal(g.Pods, []string{"needs"}) {
 				return g.Preemption

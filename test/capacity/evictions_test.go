@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -53,7 +52,7 @@ type eviction struct {
 func with(claims ...string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for _, c := range claims {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
+			p.Spec.Volumes = append(p.Spec.Volumes, volumeOf(c))
 		}
 	}
 }
@@ -321,12 +320,7 @@ func (e eviction) assertUnderway(t *testing.T, w *storageWorld, node string) {
 	t.Helper()
 	framework.Eventually(t, "pools pending knows what the scheduler does", func() error {
 		synced(t)
-		var groups []struct {
-			Namespace  string
-			Pods       []string
-			Preemption *capacity.Preemption
-		}
-		answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
+		groups := w.pending(t, 2)
 		for _, g := range groups {
 			switch p := g.Preemption; {
 			case g.Namespace != w.name || !slices.Contains(g.Pods, "needs-"+e.name):
