@@ -172,8 +172,8 @@ func samplePattern() string { return pattern(sample) }
 func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 // blackBox completes the suite of a folder in test/. seconds is the suite's approximate duration. The
-// race detector is enabled in the test process only if the suite replaces another: it would find
-// races in the tests themselves, and what most of them share is run by these suites.
+// race detector is enabled in the test process only if the suite replaces another. It finds only
+// races of the tests themselves, and e2e and cli run the code that all of them share.
 func blackBox(folder string, seconds int, s suite) suite {
 	s.name = cmp.Or(s.name, strings.ReplaceAll(folder, "/", "-"))
 	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, slices.Concat(uncached, s.flags), s.replaces != "", seconds

@@ -18,6 +18,7 @@
 //	volumes_claims.go  the constraints of a pod's volumes
 //	volumes_places.go  the nodes on which volumes are usable
 //	volumes_attach.go  attach limits, and the copies that fit within them
+//	volumes_preemption.go  such constraints while pods are evicted
 //	volumes_loss.go    such constraints while the pods of lost nodes are placed
 //	devices.go    the devices of nodes, which ResourceClaims of pods depend on
 //	devices_claims.go  the constraints of a pod's ResourceClaims
@@ -51,7 +52,8 @@
 // for storage capacity. After [Cluster.WithDevices], constraints on devices are evaluated by the
 // rules of DynamicResources for requests for a number of devices, except while the pods of lost
 // nodes are placed. Partitionable devices and devices with consumable capacity are not evaluated.
-// Constraints that are not evaluated are named, and the computed counts are then upper bounds. Constraints between pods make a count an
-// upper bound only if it depends on the order in which the scheduler uses the nodes. The package
-// test/room compares the counts with the scheduler's plugins in random clusters.
+// Constraints that are not evaluated are named, and the computed counts are then upper bounds.
+// Constraints between pods make a count an upper bound only if it depends on the order in which the
+// scheduler uses the nodes. The package test/room compares the counts with the scheduler's plugins in
+// random clusters.
 package capacity

@@ -165,14 +165,12 @@ func (p *preemptor) result(n *node, victims []victim) *Preemption {
 		})
 	}
 	p.without(removed, n, func() []pod {
+		p.volumes.forget(n)
 		fit := p.members.Fit(p.pod)
 		found.CopiesAfter, found.Uncertain = fit.Copies, slices.Clone(fit.AtMost)
 		return removed
 	})
-	if p.needs.volumes != nil {
-		// Attach limits, and claims that only one pod can use, are not evaluated.
-		found.Uncertain = appendNew(found.Uncertain, []string{persistentVolumes})
-	}
+	p.volumes.forget(n)
 	if slices.ContainsFunc(n.pods, func(other pod) bool { return other.object.Spec.SchedulingGroup != nil }) {
 		found.Uncertain = appendNew(found.Uncertain, []string{podGroups})
 	}

@@ -16,10 +16,13 @@ import (
 // preemptor evaluates the preemption for a single pod. It changes nodes and counters of the
 // cluster while it evaluates a node, and restores them before it returns.
 type preemptor struct {
-	pod      *corev1.Pod
-	class    *class
-	rules    *rules
-	needs    needs
+	pod   *corev1.Pod
+	class *class
+	rules *rules
+	// volumes holds the constraints of the pod's volumes; nil if there are none.
+	volumes *volumePreemptor
+	// devices holds the constraints of the pod's devices; nil if there are none.
+	devices  *deviceDemand
 	counters sets.Set[*counter]
 	members  *Members
 	budgets  *Budgets
@@ -32,11 +35,13 @@ func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) 
 	requests, _ := c.classes.devices.requestsOf(of)
 	p := &preemptor{
 		pod: of, class: c.classes.create(of, requests), budgets: budgets, nominated: map[*node][]pod{},
-		needs: c.classes.needsOf(of), members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
+		members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
 	}
 	if among != nil {
 		p.members = c.Members(among)
 	}
+	needs := c.classes.needsOf(of)
+	p.volumes, p.devices = newVolumePreemptor(needs.volumes, p.members.nodes), needs.devices
 	if p.rules = c.classes.rulesOf(p.class); p.rules != nil {
 		p.counters = sets.New(p.rules.counters()...)
 	}
@@ -52,7 +57,7 @@ func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) 
 // refuses reports whether a node refuses the pod regardless of the pods on it, so that evictions do
 // not help. Nor do they if devices are missing: the scheduler does not expect any from victims.
 func (p *preemptor) refuses(n *node) bool {
-	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 || !p.needs.devices.admits(n)
+	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 || p.volumes.refuses(n) || !p.devices.admits(n)
 }
 
 // admits reports whether the pod fits on a node. Like the scheduler, it requires that the pod also
@@ -70,7 +75,7 @@ func (p *preemptor) admits(n *node) bool {
 
 // admitsAlone is like admits, but ignores the pods that are nominated for the node.
 func (p *preemptor) admitsAlone(n *node) bool {
-	if p.refuses(n) || !n.free.covers(p.class.request) {
+	if p.refuses(n) || !n.free.covers(p.class.request) || !p.volumes.admits(n) {
 		return false
 	}
 	return p.rules == nil || p.rules.refusal(n, p.members.classes.relations.usedPorts(p.rules, n)) == ""

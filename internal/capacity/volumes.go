@@ -187,7 +187,11 @@ func (s *storage) isNew(n *corev1.Node) bool { return n.UID == "" && s.csiNodes[
 // unevaluatedOf is like unevaluated for a single pod of a class, whose volumes and devices may
 // differ from those of the other pods of the class. See [storage.demandOf] for `again`.
 func (c *classes) unevaluatedOf(of *class, object *corev1.Pod, again bool) []string {
-	list := slices.DeleteFunc(slices.Clone(c.unevaluated(of)), func(what string) bool {
+	list := c.unevaluated(of)
+	if c.storage == nil && c.devices == nil {
+		return list
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(what string) bool {
 		return what == persistentVolumes && c.storage != nil || what == resourceClaims && c.devices != nil && !again
 	})
 	if d := c.storage.demandOf(object, again); d != nil {

@@ -71,9 +71,14 @@ func (s *storage) addPod(to *attachedVolumes, object *corev1.Pod) {
 
 // attachedTo returns the volumes that are attached to a node, or will be for its pods.
 func (s *storage) attachedTo(n *node) *attachedVolumes {
-	if known := s.used[n]; known != nil {
-		return known
+	if s.used[n] == nil {
+		s.used[n] = s.countOn(n)
 	}
+	return s.used[n]
+}
+
+// countOn is like attachedTo, for a node whose pods may change afterwards.
+func (s *storage) countOn(n *node) *attachedVolumes {
 	a := newAttached()
 	for _, p := range n.pods {
 		s.addPod(a, p.object)
@@ -90,7 +95,6 @@ func (s *storage) attachedTo(n *node) *attachedVolumes {
 			}
 		}
 	}
-	s.used[n] = a
 	return a
 }
 

@@ -54,7 +54,7 @@ func TestEmulatedVersion(t *testing.T) {
 		t.Errorf("%s has APIs of a later release:\n%s", oldest, apis)
 	}
 	s.must(t, "kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2")
-	s.must(t, "kubectl", "rollout", "status", "deployment", "web", "--timeout=10m")
+	s.must(t, "kubectl", "rollout", "status", "deployment", "web", longTimeout)
 
 	wantError(t, s.run(t, "up", "--detach", "--emulated-version="+minorBefore(t, latest, 1)), "was started without --emulated-version=")
 	s.must(t, "up", "--detach", "--emulated-version="+oldest)

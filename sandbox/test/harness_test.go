@@ -168,6 +168,9 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 // patience is the minimum timeout of waits, which is long because the machine may be busy.
 const patience = 4 * time.Minute
 
+// longTimeout is the --timeout flag of commands whose deadline no test is about.
+const longTimeout = "--timeout=10m"
+
 // waitFor waits until the function "missing" returns "". It fails the test with the last result of
 // "missing" once the given duration has passed, or once patience has passed if that is longer.
 func waitFor(t testing.TB, usually time.Duration, missing func() string) {

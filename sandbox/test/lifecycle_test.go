@@ -263,6 +263,13 @@ func TestCrashIsReportedAndComponentStartsAgain(t *testing.T) {
 func TestComponentsOnCommand(t *testing.T) {
 	s := start(t, "--nodes=1")
 	const name = "kube-apiserver"
+	for _, c := range s.status(t).Components {
+		// The kernel keeps 15 characters of the name that top shows.
+		called, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", c.PID))
+		if want := c.Name[:min(15, len(c.Name))]; err != nil || strings.TrimSpace(string(called)) != want {
+			t.Errorf("top shows %s as %q, want %s (%v)", c.Name, called, want, err)
+		}
+	}
 	steps := []struct{ action, state string }{
 		{"pause", "paused"}, {"resume", "running"}, {"kill", "killed"}, {"start", "running"},
 	}

@@ -47,11 +47,11 @@ func TestKubernetesRelease(t *testing.T) {
 				t.Errorf("the nodes report the versions %q, want %s twice", got, info.GitVersion)
 			}
 			s.must(t, "kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2")
-			s.must(t, "kubectl", "rollout", "status", "deployment", "web", "--timeout=10m")
+			s.must(t, "kubectl", "rollout", "status", "deployment", "web", longTimeout)
 			// A killed component must restart from the same Kubernetes release.
 			s.must(t, "component", "kill", "kube-apiserver")
 			s.must(t, "component", "start", "kube-apiserver")
-			s.must(t, "kubectl", "wait", "--for=create", "namespace/default", "--timeout=10m")
+			s.must(t, "kubectl", "wait", "--for=create", "namespace/default", longTimeout)
 			if info := serverVersion(t, s); info.Major+"."+info.Minor != release {
 				t.Errorf("after a restart, the API server reports the version %s.%s", info.Major, info.Minor)
 			}

@@ -146,7 +146,7 @@ func TestRunFromDeployment(t *testing.T) {
 	c := s.client(t)
 	namespace := newNamespace(t, s)
 	file := apply(t, s, namespace, operatorManifest)
-	s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=10m")
+	s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", longTimeout)
 
 	t.Run("in the API server", func(t *testing.T) {
 		r := startRun(t, s, "--from", "deployment/"+namespace+"/operator", "--", operator(t))
@@ -180,7 +180,7 @@ func TestRunFromDeployment(t *testing.T) {
 		}
 		// Scaling the Deployment makes its controllers count the pods again.
 		s.must(t, "kubectl", "-n", namespace, "scale", "deployment/operator", "--replicas=3")
-		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=10m")
+		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", longTimeout)
 		if got := controlled(t, s, namespace); got != 3 {
 			t.Errorf("the Deployment has %d pods, want the 3 of its own", got)
 		}

@@ -217,7 +217,7 @@ spec:
     webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: %s, name: webhook, path: /convert}}}
 `, name, group, version("v1", true), version("v2", false), namespace))
 	t.Cleanup(func() { s.must(t, "kubectl", "delete", "crd", name, "--wait=false") })
-	s.must(t, "kubectl", "wait", "crd", name, "--for=condition=Established", "--timeout=10m")
+	s.must(t, "kubectl", "wait", "crd", name, "--for=condition=Established", longTimeout)
 	conversion := func() string {
 		return s.must(t, "kubectl", "get", "crd", name, "-o=jsonpath={.spec.conversion.webhook}")
 	}

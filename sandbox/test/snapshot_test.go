@@ -79,17 +79,17 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must(t, "kubectl", "apply", "-f", manifest)
-	s.must(t, "kubectl", "wait", "crd/boats.example.com", "--for=condition=Established", "--timeout=10m")
+	s.must(t, "kubectl", "wait", "crd/boats.example.com", "--for=condition=Established", longTimeout)
 	s.must(t, "kubectl", "create", "namespace", "dock")
 	s.must(t, "kubectl", "create", "deployment", "crew", "-n", "dock", "--image=crew", "--replicas=6")
-	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=10m")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", longTimeout)
 	s.must(t, "kubectl", "create", "configmap", "chart", "-n", "dock", "--from-literal=depth=3")
 	if err := os.WriteFile(manifest, []byte("apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: ark, namespace: dock}\nspec: {length: 300}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.must(t, "kubectl", "apply", "-f", manifest)
 	// The controller manager makes this ConfigMap, which the test compares, in any new namespace.
-	s.must(t, "kubectl", "wait", "configmap/kube-root-ca.crt", "-n", "dock", "--for=create", "--timeout=10m")
+	s.must(t, "kubectl", "wait", "configmap/kube-root-ca.crt", "-n", "dock", "--for=create", longTimeout)
 	s.must(t, "status", "--until-quiet=1s")
 	cs := s.client(t)
 	want := uids(t, cs, s)
@@ -159,13 +159,13 @@ func TestSnapshot(t *testing.T) {
 	s.must(t, "status", "--until-quiet=3s")
 	isBack(s, cs)
 	s.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=8")
-	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=10m")
+	s.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", longTimeout)
 
 	other := start(t, "--nodes=0")
 	other.must(t, "snapshot", "restore", file)
 	isBack(other, other.client(t))
 	other.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=7")
-	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=10m")
+	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", longTimeout)
 }
 
 // TestSnapshotInput checks that "restore" rejects invalid input before it changes anything, and
@@ -234,7 +234,7 @@ func TestQuiet(t *testing.T) {
 	wantError(t, r, "it is not quiet, after 16s: the last write was a change of configmaps/default/restless")
 	s.must(t, "status", "--until-quiet=1s")
 	// The API server renews its identity Lease every ten seconds. This must not count as a write.
-	s.must(t, "status", "--until-quiet=12s", "--timeout=10m")
+	s.must(t, "status", "--until-quiet=12s", longTimeout)
 	if err := cs.CoreV1().ConfigMaps("default").Delete(t.Context(), "restless", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

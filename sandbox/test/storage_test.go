@@ -33,18 +33,18 @@ func TestClaimsBindGrowAndGo(t *testing.T) {
 		return s.must(t, append([]string{"kubectl", "-n", namespace}, args...)...)
 	}
 	apply(t, s, namespace, claimManifest("data", ""))
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=10m")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", longTimeout)
 	volume := kubectl("get", "pvc", "data", "-o=jsonpath={.spec.volumeName}")
 	if got := kubectl("get", "pv", volume, "-o=jsonpath={.spec.storageClassName} {.spec.capacity.storage}"); got != "standard 1Gi" {
 		t.Errorf("the volume is of %s, want standard 1Gi", got)
 	}
 	kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.capacity.storage}=3Gi", "--timeout=10m")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.capacity.storage}=3Gi", longTimeout)
 	if got := kubectl("get", "pv", volume, "-o=jsonpath={.spec.capacity.storage}"); got != "3Gi" {
 		t.Errorf("the volume has %s, want 3Gi", got)
 	}
-	kubectl("delete", "pvc", "data", "--timeout=10m")
-	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=10m")
+	kubectl("delete", "pvc", "data", longTimeout)
+	kubectl("wait", "pv/"+volume, "--for=delete", longTimeout)
 }
 
 // TestClaimsHangAndFail checks that annotations on PersistentVolumeClaims make their requests hang
@@ -78,7 +78,7 @@ func TestClaimsHangAndFail(t *testing.T) {
 		t.Errorf("the claims are %s, want all pending", got)
 	}
 	kubectl("annotate", "pvc", "--all", volumeAnnotation+"-")
-	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=10m")
+	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", longTimeout)
 
 	// This storage class does not allow expansion, and its volumes are retained after their claims
 	// are deleted.
@@ -92,13 +92,13 @@ allowVolumeExpansion: true
 `, class))
 	t.Cleanup(func() { s.must(t, "kubectl", "delete", "storageclass", class) })
 	apply(t, s, namespace, strings.Replace(claimManifest("data", ""), "spec: {", "spec: {storageClassName: "+class+", ", 1))
-	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=10m")
+	kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", longTimeout)
 	volume := kubectl("get", "pvc", "data", "-o=jsonpath={.spec.volumeName}")
 	kubectl("annotate", "storageclass", class, volumeAnnotation+"=refuse")
 	kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`)
 	event("data", "VolumeResizeFailed", "refuse")
-	kubectl("delete", "pvc", "data", "--timeout=10m")
+	kubectl("delete", "pvc", "data", longTimeout)
 	event(volume, "VolumeFailedDelete", "refuse")
 	kubectl("annotate", "storageclass", class, volumeAnnotation+"-")
-	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=10m")
+	kubectl("wait", "pv/"+volume, "--for=delete", longTimeout)
 }

@@ -66,11 +66,11 @@ func TestStreaming(t *testing.T) {
 	kubectl := func(args ...string) result {
 		return s.run(t, append([]string{"kubectl", "-n", namespace}, args...)...)
 	}
-	if r := kubectl("wait", "--for=condition=Ready", "--timeout=10m", "pod/plain", "pod/told", "pod/hangs", "pod/mistaken"); r.code != 0 {
+	if r := kubectl("wait", "--for=condition=Ready", longTimeout, "pod/plain", "pod/told", "pod/hangs", "pod/mistaken"); r.code != 0 {
 		t.Fatal(r.stdout, r.stderr)
 	}
 	// The API server refuses to connect to a container of a pod that has no node yet.
-	if r := kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ImagePullBackOff", "--timeout=10m", "pod/waits"); r.code != 0 {
+	if r := kubectl("wait", "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ImagePullBackOff", longTimeout, "pod/waits"); r.code != 0 {
 		t.Fatal(r.stdout, r.stderr)
 	}
 	for _, tc := range []struct {

@@ -49,7 +49,7 @@ func (w *world) interact(t *testing.T, s *corev1.PodSpec) {
 			MaxSkew: 1, TopologyKey: term.TopologyKey, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: copies,
 		}}
 	case 5:
-		s.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}}}
+		s.Volumes = []corev1.Volume{volumeOf("none")}
 	default:
 		lonely := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "lonely", Namespace: w.name},

@@ -10,8 +10,18 @@
 //	between_test.go    the same for pods with affinity, spread constraints, ports or volumes
 //	volumes_test.go    the same for pods with volumes, by zones and attach limits
 //	devices_test.go    the same for pods with ResourceClaims, by the devices of nodes
+//	claims_test.go     worlds of nodes with attach limits, and the comparison of answers about volumes
+//	claims_shared_test.go, claims_owned_test.go
+//	                   pools fit for copies that share claims, and for copies that bring their own
+//	claims_lost_test.go
+//	                   pools loss and pools pending for pods with claims, while claims change
+//	claims_rights_test.go
+//	                   answers about volumes and preemption to users who lack a right
 //	like_test.go       pools fit --like with each kind of workload
 //	preemption_test.go the pods that the scheduler evicts are those that pools fit names
+//	evictions_test.go  the same for each rule of preemption, and for pods with volumes
+//	evictions_priority_test.go
+//	                   the priority of copies, and pools pending before and while pods are evicted
 //	loss_test.go       lost nodes' pods are scheduled if they fit according to pools loss
 //	best_test.go       the best placement of pods on nodes, by trying all placements
 //	requested_test.go  a pool's requests equal the output of kubectl describe node

@@ -28,6 +28,26 @@ type fit struct {
 	Preemption  *capacity.Preemption `json:"preemption"`
 }
 
+// pendingGroup is a group of pods in the output of pools pending.
+type pendingGroup struct {
+	Namespace string
+	Pods      []string
+	Pools     []struct {
+		Pool, Answer        string
+		Copies, OnEmptyNode int64
+		AtMost              []string
+	}
+	Preemption *capacity.Preemption
+}
+
+// pending runs pools pending for the world's pool. Exit codes other than 0 and those in `allowed` fail
+// the test.
+func (w *world) pending(t testing.TB, allowed ...int) (groups []pendingGroup) {
+	t.Helper()
+	answer(t, &groups, "", []string{"pools", "pending", w.name}, allowed...)
+	return groups
+}
+
 // fit runs pools fit for the world's pool.
 func (w *world) fit(t *testing.T, stdin string, args ...string) fit {
 	t.Helper()

@@ -173,10 +173,7 @@ func TestNewNodes(t *testing.T) {
 // pendingIs checks the answer of pools pending about the only group of pending pods.
 func (w *growing) pendingIs(t *testing.T, want string) {
 	t.Helper()
-	var groups []struct {
-		Pools []struct{ Pool, Answer string }
-	}
-	answer(t, &groups, "", []string{"pools", "pending", w.name}, 2)
+	groups := w.pending(t, 2)
 	if len(groups) != 1 || len(groups[0].Pools) != 1 || groups[0].Pools[0].Answer != want {
 		t.Errorf("pending pods: %+v, want %s", groups, want)
 	}

@@ -201,11 +201,7 @@ func namesOf(p *capacity.Preemption) (names []string) {
 func (w *world) assertUnderway(t *testing.T, want *capacity.Preemption) {
 	t.Helper()
 	framework.Eventually(t, "pools pending shows that the preemption is underway", func() error {
-		var groups []struct {
-			Namespace  string               `json:"namespace"`
-			Preemption *capacity.Preemption `json:"preemption"`
-		}
-		answer(t, &groups, "", []string{"pools", "pending", w.name})
+		groups := w.pending(t)
 		for _, g := range groups {
 			if p := g.Preemption; g.Namespace == w.name && p != nil && p.Underway && p.Pod == "preemptor" && p.Node == want.Node && slices.Equal(namesOf(p), namesOf(want)) {
 				return nil

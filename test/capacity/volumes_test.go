@@ -148,6 +148,11 @@ func (w *volumeWorld) bind(t *testing.T, claim *corev1.PersistentVolumeClaim, zo
 	})
 }
 
+// volumeOf returns the volume of a pod that uses a claim.
+func volumeOf(claim string) corev1.Volume {
+	return corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
+}
+
 // using returns the spec of a pod that uses the claims.
 func (w *volumeWorld) using(claims ...string) corev1.PodSpec {
 	s := corev1.PodSpec{
@@ -155,7 +160,7 @@ func (w *volumeWorld) using(claims ...string) corev1.PodSpec {
 		Containers: []corev1.Container{container("app", list("cpu", "1"))}, TerminationGracePeriodSeconds: new(int64(0)),
 	}
 	for _, name := range claims {
-		s.Volumes = append(s.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+		s.Volumes = append(s.Volumes, volumeOf(name))
 	}
 	return s
 }
@@ -294,16 +299,8 @@ func (w *volumeWorld) assertLoss(t *testing.T) {
 	if pending := w.settle(t, []string{gone}, 4); len(pending) != 3 {
 		t.Errorf("the scheduler finds no node for %d pods, want the 2 that were lost and the one before", len(pending))
 	}
-	var groups []struct {
-		Pods  []string
-		Pools []struct {
-			Pool, Answer string
-			AtMost       []string
-		}
-	}
 	framework.Eventually(t, "pools pending knows that they fit nowhere now", func() error {
-		groups = nil
-		answer(t, &groups, "", []string{"pools", "pending", w.name})
+		groups := w.pending(t)
 		pods := 0
 		for _, g := range groups {
 			if len(g.Pools) == 1 && g.Pools[0].Answer == "FitsAnEmptyNode" && len(g.Pools[0].AtMost) == 0 && strings.HasPrefix(g.Pods[0], "db-") {

@@ -38,8 +38,9 @@ func newDescribeCommand(e *cmdutil.Env) *cobra.Command {
 		Use:   "describe NAME...",
 		Short: "A pool in detail: its settings, nodes and events",
 		Long: `describe shows a pool: its settings; the requested, free and lost resources; the free
-devices of each DeviceClass; the largest pod that fits on a node now; the workloads that request most; its nodes, each with the
-requested resources and the settings that it lacks; and recent events.
+devices of each DeviceClass; the largest pod that fits on a node now; the workloads that
+request most; its nodes, each with the requested resources and the settings that it lacks;
+and recent events.
 
 Free are the resources left on nodes that accept new pods. Lost are the resources left on
 nodes that are cordoned, not ready, being deleted, or have taints other than the pool's.

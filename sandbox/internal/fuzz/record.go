@@ -24,11 +24,9 @@ type record struct {
 	notes   *observe.Notes
 	// from is the index in the log of the first request after the last call of mark. began is the
 	// time of that call.
-	from  int
-	began time.Time
-	// last is the latest result of the method state. It holds until changed is closed.
-	last    state.State
-	changed <-chan struct{}
+	from   int
+	began  time.Time
+	latest observe.LatestState
 }
 
 // mark begins a new recording period. It discards earlier object versions, requests and notes. It
@@ -104,20 +102,12 @@ func activityOf(requests []observe.Request, locks map[string]bool, since time.Ti
 	return a
 }
 
-// state returns the normalized state of all objects that are compared. It is computed only after a
-// change, because it is polled. The caller must not modify it.
+// state returns the normalized state of all objects that are compared. The caller must not modify it.
 func (r *record) state() state.State {
-	select {
-	case <-r.changed:
-	default:
-		if r.last != nil {
-			return r.last
-		}
-	}
-	r.changed = r.settler.Recorder.Next()
-	objects := slices.DeleteFunc(r.settler.Recorder.Objects(), func(v observe.Version) bool { return leftOut(v.Resource, v.Object) })
-	r.last = observe.Names{}.State(objects, r.locks())
-	return r.last
+	return r.latest.Of(r.settler.Recorder, func(objects []observe.Version) state.State {
+		objects = slices.DeleteFunc(objects, func(v observe.Version) bool { return leftOut(v.Resource, v.Object) })
+		return observe.Names{}.State(objects, r.locks())
+	})
 }
 
 // standing returns the given differences, except for differences in objects that keep changing.

@@ -39,7 +39,7 @@ var mains = map[string]Main{
 func Lookup(name string) Main { return mains[name] }
 
 // gcPercent is the value of GOGC for the control plane, unless the environment sets it. With 300 pods
-// that roll out, this saves an eighth of the processor time of a sandbox, and costs a fifth more
+// that roll out, this saves a tenth of the processor time of a sandbox, and costs a seventh more
 // memory.
 const gcPercent = 200
 

@@ -79,30 +79,13 @@ type Judge struct {
 	Recorder *observe.Recorder
 	Rival    *inject.Rival
 
-	// last is the latest result of the method Differences, for the step compared. It holds until
-	// changed is closed.
-	last     []state.Difference
-	compared *baseline.BaseStep
-	changed  <-chan struct{}
+	latest observe.LatestState
 }
 
 // Differences compares the current objects with the objects in the baseline at the end of a step.
-// The comparison is made only after a change, because the result is polled.
 func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
-	select {
-	case <-j.changed:
-		j.compared = nil
-	default:
-	}
-	if j.compared != base {
-		j.changed, j.compared = j.Recorder.Next(), base
-		j.last = j.compare(base)
-	}
-	return slices.Clone(j.last)
-}
-
-func (j *Judge) compare(base *baseline.BaseStep) []state.Difference {
-	want, got := comparableStates(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
+	now := j.latest.Of(j.Recorder, func(objects []observe.Version) state.State { return j.Base.Names.State(objects, j.Base.Locks) })
+	want, got := comparableStates(j.Fault, base.State, now)
 	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
 		want, got = withoutRevisions(want), withoutRevisions(got)
 	}

@@ -11,6 +11,7 @@
 //	notes.go       explore's own actions
 //	processes.go   the starts and ends of processes
 //	state.go       the state of all objects, without fields that differ between otherwise equal runs
+//	latest.go      the state, computed only after a change
 //	census.go      counts of judged objects and fields
 //	owners.go      the field managers of an object
 //	locks.go       the objects used for leader election
