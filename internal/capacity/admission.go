@@ -3,52 +3,69 @@
 
 package capacity
 
-import "k8s.io/apimachinery/pkg/util/sets"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // admission evaluates the constraints between pods while the pods of lost nodes are placed on other
 // nodes. It changes the cluster's counters of pods by topology domain, so undo must be called at
 // the end.
 type admission struct {
-	classes  *classes
-	counters []*counter
+	classes *classes
+	// spreads lists the counters that topology spread constraints of the pods read.
+	spreads []*counter
+	// needed contains all counters that constraints of pods read which do not run yet.
+	needed sets.Set[*counter]
 	// ports maps each node to the host ports of the pods placed on it.
 	ports map[*node][]hostPort
-	// changes lists the pods that were added to or removed from the counters, so that undo can
-	// reverse this.
+	// changes lists the changes of counters, so that undo can reverse them.
 	changes []change
 	lost    []*node
 	// volumes evaluates the constraints on volumes; nil if there are none.
 	volumes *volumeAdmission
 }
 
-// change records that a pod on a node was added to the counters (by is 1) or removed from them (by
-// is -1).
+// change records that `by` pods were added to a domain of a counter.
 type change struct {
-	pod  pod
-	node *node
-	by   int
+	counter *counter
+	domain  int32
+	by      int
 }
 
 // newAdmission returns an admission for placing the pods in `homeless`, which need another node
 // because their nodes are lost. It returns nil if there are no constraints between these pods and
 // other pods, and none on their volumes.
 func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
-	needed := sets.New[*counter]()
-	volumes := newVolumeAdmission(of.storage, homeless, lost)
-	constrained := volumes != nil
+	a := &admission{classes: of, needed: sets.New[*counter](), ports: map[*node][]hostPort{}, lost: lost, volumes: newVolumeAdmission(of.storage, homeless, lost)}
+	constrained := a.volumes != nil
 	for _, p := range homeless {
-		if rules := of.rulesOf(p.class); rules != nil {
-			constrained = true
-			needed.Insert(rules.counters()...)
+		rules := of.rulesOf(p.class)
+		if rules == nil {
+			continue
+		}
+		constrained = true
+		for _, s := range rules.spreads {
+			if !slices.Contains(a.spreads, s.counter) {
+				a.spreads = append(a.spreads, s.counter)
+			}
+		}
+		if p.node == nil {
+			a.needed.Insert(rules.counters()...)
 		}
 	}
 	if !constrained {
 		return nil
 	}
-	a := &admission{classes: of, counters: needed.UnsortedList(), ports: map[*node][]hostPort{}, lost: lost, volumes: volumes}
+	a.changes = make([]change, 0, 4*len(homeless))
 	for _, n := range lost {
 		for _, p := range n.pods {
-			a.count(p, n, -1)
+			for _, c := range of.relations.selectingOf(p) {
+				if !c.isLocal() { // No pod is placed on a lost node.
+					a.change(c, n, -1)
+				}
+			}
 		}
 		a.countNode(n, -1)
 	}
@@ -82,7 +99,9 @@ func (a *admission) place(p pod, n *node) {
 	if a == nil {
 		return
 	}
-	a.count(p, n, 1)
+	for _, c := range a.selecting(p) {
+		a.change(c, n, 1)
+	}
 	a.volumes.place(p, n)
 	if ports := hostPortsOf(&p.object.Spec); len(ports) > 0 {
 		a.ports[n] = append(a.ports[n], ports...)
@@ -98,21 +117,29 @@ func (a *admission) undo() {
 		a.countNode(n, 1)
 	}
 	for _, c := range a.changes {
-		for _, counter := range a.counters {
-			counter.add(c.pod, c.node, -c.by)
-		}
+		c.counter.change(c.domain, -c.by)
 	}
 }
 
-func (a *admission) count(p pod, n *node, by int) {
-	a.changes = append(a.changes, change{p, n, by})
-	for _, c := range a.counters {
-		c.add(p, n, by)
+// selecting returns the counters that select a pod. For a running pod, they are known. A pod that does
+// not run yet is compared with all counters that matter to such pods.
+func (a *admission) selecting(p pod) []*counter {
+	if p.node != nil {
+		return a.classes.relations.selectingOf(p)
+	}
+	return slices.DeleteFunc(a.needed.UnsortedList(), func(c *counter) bool { return !c.selects(p) })
+}
+
+// change adds `by` to the count of the node's domain.
+func (a *admission) change(c *counter, n *node, by int) {
+	if domain, is := c.domain(n); is {
+		c.change(domain, by)
+		a.changes = append(a.changes, change{c, domain, by})
 	}
 }
 
 func (a *admission) countNode(n *node, by int) {
-	for _, c := range a.counters {
+	for _, c := range a.spreads {
 		c.addNode(n, by)
 	}
 }

@@ -43,7 +43,10 @@ type node struct {
 type pod struct {
 	object *corev1.Pod
 	class  *class
-	node   *node
+	// node is the pod's node; nil if it has none. index is the position of the pod among the pods that
+	// were added to the node.
+	node  *node
+	index int
 }
 
 // New returns a Cluster with the given nodes and pods. Terminated pods are left out. Pods without a
@@ -71,7 +74,7 @@ func NewWith(ctx context.Context, keys *Keys, list []*corev1.Node, running []*co
 		case known:
 			class := c.classes.of(object, keys.of)
 			of[object] = class.key
-			n.add(pod{object, class, n})
+			n.add(object, class)
 		}
 	}
 	keys.of = of
@@ -113,7 +116,7 @@ func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amo
 	}
 	class := c.classes.like(example, requests)
 	for range count {
-		n.add(pod{example, class, n})
+		n.add(example, class)
 	}
 }
 
@@ -185,11 +188,11 @@ func newNode(object *corev1.Node, a *axes, offered []resources.Amount) *node {
 }
 
 // add adds a pod to the node and subtracts its requests from the free resources.
-func (n *node) add(p pod) {
-	n.pods = append(n.pods, p)
-	n.free.subtract(p.class.request)
-	if pods.IsOfDaemonSet(p.object) {
-		n.daemonSets.add(p.class.request)
+func (n *node) add(object *corev1.Pod, of *class) {
+	n.pods = append(n.pods, pod{object, of, n, len(n.pods)})
+	n.free.subtract(of.request)
+	if pods.IsOfDaemonSet(object) {
+		n.daemonSets.add(of.request)
 	}
 }
 

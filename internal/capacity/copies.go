@@ -104,9 +104,9 @@ func oneDomain(sums map[string]int64) (map[string]int64, bool) {
 // depend on the order in which copies are placed.
 func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	least, count := int64(math.MaxInt64), 0
-	for domain, nodes := range s.domains.nodes {
-		if nodes > 0 {
-			least = min(least, int64(s.pods[domain])+sums[domain])
+	for domain, value := range s.topology.values {
+		if domain := int32(domain); s.domains.nodes.at(domain) > 0 { //nolint:gosec // There are fewer nodes than that.
+			least = min(least, int64(s.pods.at(domain))+sums[value])
 			count++
 		}
 	}
@@ -115,7 +115,7 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 	}
 	copies := map[string]int64{}
 	for domain, sum := range sums {
-		copies[domain] = max(0, min(sum, least+int64(s.maxSkew)-int64(s.pods[domain])))
+		copies[domain] = max(0, min(sum, least+int64(s.maxSkew)-int64(s.in(domain))))
 	}
 	return copies, true
 }
@@ -124,7 +124,7 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 // now. Copies in other domains cannot reduce this number, because they cannot reduce the smallest
 // number of pods in any domain.
 func (s *spreadRule) floor(domain string) int64 {
-	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.pods[domain]))
+	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.in(domain)))
 }
 
 // limited is the number of copies of a pod on a group of nodes under a shared limit.

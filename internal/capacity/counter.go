@@ -3,23 +3,23 @@
 
 package capacity
 
-import (
-	"math"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import "math"
 
 // counter counts the pods that a term or a topology spread constraint selects, by topology domain.
 // A domain is a value of the node label `key`.
 type counter struct {
 	key string
 	// selects reports whether a pod is counted.
-	selects func(p pod) bool
-	// on reports whether a node counts as part of its domain. If on is nil, every node with the
-	// label `key` counts.
-	on    func(n *corev1.Node) bool
-	pods  map[string]int
+	selects  func(p pod) bool
+	topology *topology
+	// on tells for each node, indexed by node.number, whether it counts as part of its domain. If on
+	// is nil, every node with the label `key` counts.
+	on []bool
+	// pods has the number of pods in each domain.
+	pods  tally
 	total int
+	// attracts is true if the counter belongs to a pod affinity term, whose rule reads total.
+	attracts bool
 	// domains contains the domains with at least one node; nil unless the counter belongs to a
 	// topology spread constraint.
 	domains *domains
@@ -27,31 +27,54 @@ type counter struct {
 
 // domains tracks the smallest number of pods in any domain of a topology spread constraint.
 type domains struct {
-	// nodes maps each domain to its number of nodes.
-	nodes map[string]int
+	// nodes has the number of nodes in each domain.
+	nodes tally
 	// byPods maps each number of pods to the number of domains with that many pods.
 	byPods map[int]int
 }
 
 // domain returns the domain of a node. It returns false if the node belongs to no domain.
-func (c *counter) domain(n *node) (string, bool) {
-	domain, has := n.object.Labels[c.key]
-	return domain, has && (c.on == nil || c.on(n.object))
+func (c *counter) domain(n *node) (int32, bool) {
+	domain := c.topology.of[n.number]
+	return domain, domain >= 0 && (c.on == nil || c.on[n.number])
 }
 
 // at returns the number of pods that the counter selects in the node's domain.
-func (c *counter) at(n *node) int { return c.pods[n.object.Labels[c.key]] }
+func (c *counter) at(n *node) int { return c.pods.at(c.topology.of[n.number]) }
+
+// in returns the number of pods that the counter selects in a domain, by the value of the label.
+func (c *counter) in(value string) int {
+	domain, known := c.topology.numbers[value]
+	if !known {
+		return 0
+	}
+	return c.pods.at(domain)
+}
+
+// isLocal reports whether the pods of a node matter to this node only: the counter belongs to an
+// anti-affinity term, and each node is a separate domain.
+func (c *counter) isLocal() bool { return c.domains == nil && !c.attracts && c.topology.unique }
 
 // add adds `by` to the count of the node's domain if the counter selects the pod.
 func (c *counter) add(p pod, n *node, by int) {
-	domain, is := c.domain(n)
-	if !is || !c.selects(p) {
-		return
+	if c.selects(p) {
+		c.count(n, by)
 	}
-	before := c.pods[domain]
-	c.pods[domain] = before + by
+}
+
+// count adds `by` to the count of the node's domain.
+func (c *counter) count(n *node, by int) {
+	if domain, is := c.domain(n); is {
+		c.change(domain, by)
+	}
+}
+
+// change adds `by` to the count of a domain.
+func (c *counter) change(domain int32, by int) {
+	before := c.pods.at(domain)
+	c.pods.add(domain, by)
 	c.total += by
-	if c.domains != nil && c.domains.nodes[domain] > 0 {
+	if c.domains != nil && c.domains.nodes.at(domain) > 0 {
 		c.domains.raise(before, -1)
 		c.domains.raise(before+by, 1)
 	}
@@ -64,13 +87,13 @@ func (c *counter) addNode(n *node, by int) {
 	if !is || c.domains == nil {
 		return
 	}
-	before := c.domains.nodes[domain]
-	c.domains.nodes[domain] = before + by
+	before := c.domains.nodes.at(domain)
+	c.domains.nodes.add(domain, by)
 	switch {
 	case before == 0:
-		c.domains.raise(c.pods[domain], 1)
+		c.domains.raise(c.pods.at(domain), 1)
 	case before+by == 0:
-		c.domains.raise(c.pods[domain], -1)
+		c.domains.raise(c.pods.at(domain), -1)
 	}
 }
 

@@ -13,6 +13,8 @@
 //	ports.go      the host ports of pods
 //	counter.go    the number of pods that a term or constraint selects, by topology domain
 //	relations.go  the running pods that constraints between pods depend on
+//	index.go      finds these pods by their namespaces and labels
+//	topology.go   the domains into which a label divides the nodes
 //	rules.go      the constraints between a pod and other pods
 //	volumes.go    storage objects, which volumes of pods depend on
 //	volumes_claims.go  the constraints of a pod's volumes

@@ -48,7 +48,7 @@ func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) 
 	for _, other := range c.pending {
 		n := c.byName[other.Status.NominatedNodeName]
 		if n != nil && PriorityOf(other) >= PriorityOf(of) && (other.Namespace != of.Namespace || other.Name != of.Name) {
-			p.nominated[n] = append(p.nominated[n], pod{other, c.classes.of(other, nil), n})
+			p.nominated[n] = append(p.nominated[n], pod{object: other, class: c.classes.of(other, nil), node: n})
 		}
 	}
 	return p

@@ -5,7 +5,6 @@ package capacity
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,17 +21,19 @@ import (
 // relations indexes the running pods that constraints between pods depend on. Its fields are
 // computed only when they are first needed, because most pods have no constraints on other pods.
 type relations struct {
-	nodes []*node
-	// byNamespace contains the running pods by namespace.
-	byNamespace map[string][]pod
-	// carried maps the text of each distinct anti-affinity term (see term.text) to the term and the
-	// running pods that have it.
-	carried map[string]*carried
-	// unique maps topology keys to the cached result of isUnique.
-	unique map[string]bool
+	podIndex
+	// carried indexes the distinct anti-affinity terms of the running pods.
+	carried *termIndex
+	// topologies caches the topology of each node label that was asked for.
+	topologies map[string]*topology
+	// included caches the nodes that count for topology spread constraints, indexed by node.number.
+	included map[string][]bool
 	// counters caches counters of running pods. A key is a string that identifies the pods and
 	// nodes that the counter counts.
 	counters map[string]*counter
+	// selecting contains the counters that select each running pod, indexed by node.number and
+	// pod.index.
+	selecting [][][]*counter
 }
 
 // carried is an anti-affinity term together with the running pods that have it.
@@ -42,68 +43,33 @@ type carried struct {
 }
 
 func newRelations(list []*node) *relations {
-	return &relations{nodes: list, unique: map[string]bool{}, counters: map[string]*counter{}}
-}
-
-// inNamespaces calls f for each running pod of the term's namespaces.
-func (r *relations) inNamespaces(t *term, f func(pod)) {
-	if r.byNamespace == nil {
-		r.byNamespace = map[string][]pod{}
-		for _, n := range r.nodes {
-			for _, p := range n.pods {
-				r.byNamespace[p.object.Namespace] = append(r.byNamespace[p.object.Namespace], p)
-			}
-		}
-	}
-	if t.namespaces == nil {
-		for _, list := range r.byNamespace {
-			for _, p := range list {
-				f(p)
-			}
-		}
-		return
-	}
-	for namespace := range t.namespaces {
-		for _, p := range r.byNamespace[namespace] {
-			f(p)
-		}
+	return &relations{
+		podIndex: podIndex{nodes: list}, topologies: map[string]*topology{}, included: map[string][]bool{},
+		counters: map[string]*counter{},
 	}
 }
 
 // terms returns the distinct anti-affinity terms of the running pods.
-func (r *relations) terms() map[string]*carried {
+func (r *relations) terms() *termIndex {
 	if r.carried != nil {
 		return r.carried
 	}
-	r.carried = map[string]*carried{}
-	for _, n := range r.nodes {
-		for _, p := range n.pods {
-			for _, t := range p.class.carries(p.object) {
-				if r.carried[t.text] == nil {
-					r.carried[t.text] = &carried{term: t}
-				}
-				r.carried[t.text].pods = append(r.carried[t.text].pods, p)
+	terms := map[string]*carried{} // by term.text
+	r.each(func(p pod) {
+		for _, t := range p.class.carries(p.object) {
+			known := terms[t.text]
+			if known == nil {
+				known = &carried{term: t}
+				terms[t.text] = known
+			}
+			// A pod that has a term twice counts once.
+			if last := len(known.pods) - 1; last < 0 || known.pods[last] != p {
+				known.pods = append(known.pods, p)
 			}
 		}
-	}
+	})
+	r.carried = newTermIndex(terms)
 	return r.carried
-}
-
-// isUnique reports whether no two nodes have the same value of a topology key, such as the host
-// name.
-func (r *relations) isUnique(key string) bool {
-	unique, known := r.unique[key]
-	if !known {
-		values := map[string]bool{}
-		unique = !slices.ContainsFunc(r.nodes, func(n *node) bool {
-			value, has := n.object.Labels[key]
-			twice := has && values[value]
-			values[value] = true
-			return twice
-		})
-		r.unique[key] = unique
-	}
-	return unique
 }
 
 // counter returns the counter with the given name. If there is none, `created` becomes the counter,
@@ -113,13 +79,19 @@ func (r *relations) counter(name string, t *term, created counter) *counter {
 		return known
 	}
 	c := &created
-	c.key, c.pods = t.key, map[string]int{}
+	c.key, c.topology = t.key, r.topology(t.key)
+	c.pods = c.topology.tally()
 	if c.domains != nil {
+		c.domains.nodes = c.topology.tally()
 		for _, n := range r.nodes {
 			c.addNode(n, 1)
 		}
 	}
-	r.inNamespaces(t, func(p pod) { c.add(p, p.node, 1) })
+	r.candidates(t, func(p pod) {
+		if c.selects(p) {
+			r.countRunning(c, p)
+		}
+	})
 	r.counters[name] = c
 	return c
 }
@@ -130,17 +102,36 @@ func (r *relations) repelling(t *carried) *counter {
 	if known := r.counters[name]; known != nil {
 		return known
 	}
-	c := &counter{key: t.key, pods: map[string]int{}, selects: func(p pod) bool {
+	topology := r.topology(t.key)
+	c := &counter{key: t.key, topology: topology, pods: topology.tally(), selects: func(p pod) bool {
 		return slices.ContainsFunc(p.class.carries(p.object), func(other term) bool { return other.text == t.text })
 	}}
 	for _, p := range t.pods {
-		if domain, is := c.domain(p.node); is {
-			c.pods[domain]++
-			c.total++
-		}
+		r.countRunning(c, p)
 	}
 	r.counters[name] = c
 	return c
+}
+
+// countRunning adds a running pod to a new counter that selects it.
+func (r *relations) countRunning(c *counter, p pod) {
+	c.count(p.node, 1)
+	if r.selecting == nil {
+		r.selecting = make([][][]*counter, len(r.nodes))
+	}
+	ofNode := &r.selecting[p.node.number]
+	if *ofNode == nil {
+		*ofNode = make([][]*counter, len(p.node.pods))
+	}
+	(*ofNode)[p.index] = append((*ofNode)[p.index], c)
+}
+
+// selectingOf returns the counters that select a running pod.
+func (r *relations) selectingOf(p pod) []*counter {
+	if r.selecting == nil || r.selecting[p.node.number] == nil {
+		return nil
+	}
+	return r.selecting[p.node.number][p.index]
 }
 
 // spreadOf returns the rule for a topology spread constraint of a pod. keys lists the topology keys
@@ -153,10 +144,49 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 	}
 	selector, complete = withKeys(selector, example.Labels, c.MatchLabelKeys, selection.In)
 	own := term{key: c.TopologyKey, selector: selector, namespaces: sets.New(example.Namespace)}
-	required := nodeaffinity.GetRequiredNodeAffinity(example)
+	on, included := r.includedNodes(example, c, keys)
+	name := strings.Join([]string{"spread", own.key, example.Namespace, selector.String(), included}, "\x00")
+	selects := func(p pod) bool {
+		// As in the scheduler, pods that are being deleted do not count, and an empty selector
+		// selects no running pod.
+		return p.object.DeletionTimestamp.IsZero() && !selector.Empty() && own.matches(p.object)
+	}
+	rule = spreadRule{
+		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{byPods: map[int]int{}}}),
+		maxSkew: int(c.MaxSkew), minDomains: int(ptr.Deref(c.MinDomains, 1)), perNode: r.isUnique(c.TopologyKey),
+	}
+	if selector.Matches(labels.Set(example.Labels)) {
+		rule.self = 1
+	}
+	rule.grows = rule.self == 1 && !selector.Empty()
+	return rule, complete
+}
+
+// includedNodes returns the nodes that count for a topology spread constraint of a pod, indexed by
+// node.number, and a text that identifies them. See [relations.spreadOf] for keys.
+func (r *relations) includedNodes(example *corev1.Pod, c *corev1.TopologySpreadConstraint, keys []string) (on []bool, name string) {
+	parts := []string{strings.Join(keys, ",")}
 	honorsAffinity := ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor
+	if honorsAffinity {
+		parts = append(parts, "affinity", labels.FormatLabels(example.Spec.NodeSelector))
+		if affinity := example.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
+			parts = append(parts, affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.String())
+		}
+	}
 	honorsTaints := ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor
-	on := func(n *corev1.Node) bool {
+	if honorsTaints {
+		parts = append(parts, "taints")
+		for i := range example.Spec.Tolerations {
+			parts = append(parts, example.Spec.Tolerations[i].String())
+		}
+	}
+	name = strings.Join(parts, "\x00")
+	on = r.included[name]
+	if on != nil {
+		return on, name
+	}
+	required := nodeaffinity.GetRequiredNodeAffinity(example)
+	includes := func(n *corev1.Node) bool {
 		if slices.ContainsFunc(keys, func(key string) bool { _, has := n.Labels[key]; return !has }) {
 			return false
 		}
@@ -167,27 +197,12 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		}
 		return !honorsTaints || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return nodes.Blocks(&t, example.Spec.Tolerations) })
 	}
-	name := strings.Join([]string{
-		"spread", own.key, example.Namespace, selector.String(), strings.Join(keys, ","),
-		strconv.FormatBool(honorsAffinity), strconv.FormatBool(honorsTaints),
-	}, "\x00")
-	if honorsAffinity || honorsTaints {
-		name += "\x00" + constraintsOf(&example.Spec)
+	on = make([]bool, len(r.nodes))
+	for i, n := range r.nodes {
+		on[i] = includes(n.object)
 	}
-	selects := func(p pod) bool {
-		// As in the scheduler, pods that are being deleted do not count, and an empty selector
-		// selects no running pod.
-		return p.object.DeletionTimestamp.IsZero() && !selector.Empty() && own.matches(p.object)
-	}
-	rule = spreadRule{
-		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{nodes: map[string]int{}, byPods: map[int]int{}}}),
-		maxSkew: int(c.MaxSkew), minDomains: int(ptr.Deref(c.MinDomains, 1)), perNode: r.isUnique(c.TopologyKey),
-	}
-	if selector.Matches(labels.Set(example.Labels)) {
-		rule.self = 1
-	}
-	rule.grows = rule.self == 1 && !selector.Empty()
-	return rule, complete
+	r.included[name] = on
+	return on, name
 }
 
 // refusal returns the name of the constraint between pods because of which a node accepts no copy

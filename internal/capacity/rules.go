@@ -87,7 +87,7 @@ func (r *relations) addAffinity(to *rules, example *corev1.Pod) {
 	}
 	for i := range terms {
 		t := &terms[i]
-		to.affinity = append(to.affinity, r.counter(name+"\x00\x00"+t.key, t, counter{selects: func(p pod) bool { return allMatch(terms, p.object) }}))
+		to.affinity = append(to.affinity, r.counter(name+"\x00\x00"+t.key, t, counter{attracts: true, selects: func(p pod) bool { return allMatch(terms, p.object) }}))
 	}
 }
 
@@ -107,7 +107,7 @@ func (r *relations) addRepelled(to *rules, example *corev1.Pod) {
 	if example.Namespace == "" {
 		return // A pod that the user describes only by resource amounts has neither a namespace nor labels.
 	}
-	for _, t := range r.terms() {
+	r.terms().candidates(example.Labels, func(t *carried) {
 		switch {
 		case !t.matches(example):
 		case t.complete:
@@ -115,7 +115,7 @@ func (r *relations) addRepelled(to *rules, example *corev1.Pod) {
 		case len(antiAffinityOf(example)) == 0:
 			to.addUnevaluated(othersAntiAffinity, false)
 		}
-	}
+	})
 }
 
 func (r *relations) addSpreads(to *rules, example *corev1.Pod) {
