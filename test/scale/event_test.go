@@ -25,6 +25,10 @@ func (r *run) pure(t *testing.T) {
 	r.benchmark(t, "./internal/capacity", "BenchmarkCluster", pods, time.Millisecond, "room", "the nodes and pods in order for questions about room, %s pods")
 	r.benchmark(t, "./internal/capacity", "BenchmarkLossOfEach/room=false", pods, time.Millisecond, "loss", "… the loss of each node, one after the other, without room, %s pods")
 	r.benchmark(t, "./internal/capacity", "BenchmarkFit", pods, time.Millisecond, "fit", "… how many copies of a pod fit, among %s pods")
+	const spread = "pods that are spread over zones and nodes"
+	r.benchmark(t, "./internal/capacity", "BenchmarkClusterSpread", pods, time.Millisecond, "room-spread", "… the nodes and pods in order, with the first answer, for "+spread+", %s pods")
+	r.benchmark(t, "./internal/capacity", "BenchmarkLossSpread", pods, time.Millisecond, "loss-spread", "… the loss of each node, for "+spread+", %s pods")
+	r.benchmark(t, "./internal/capacity", "BenchmarkFitSpread", pods, time.Millisecond, "fit-spread", "… how many copies fit, for "+spread+", among %s pods")
 	r.benchmark(t, "./internal/nodepool/state", "BenchmarkHeadroom", pods, time.Millisecond, "headroom", "the headroom of a pool, in the manager, among %s pods")
 }
 
