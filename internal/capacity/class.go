@@ -60,6 +60,8 @@ type classes struct {
 	relations *relations
 	// storage holds the storage objects; nil if constraints on volumes are not evaluated.
 	storage *storage
+	// devices holds the devices; nil if constraints on devices are not evaluated.
+	devices *inventory
 }
 
 func newClasses(a *axes, total vector, list []*node) *classes {

@@ -129,6 +129,15 @@ func (c *Cluster) WithVolumes(v *Volumes) *Cluster {
 	return c
 }
 
+// WithDevices makes the cluster evaluate the constraints on devices, and returns the cluster.
+// Without devices, they are not evaluated, and are named as such.
+func (c *Cluster) WithDevices(d *Devices) *Cluster {
+	if d != nil {
+		c.classes.devices = newInventory(d)
+	}
+	return c
+}
+
 // Members returns the named nodes as a group. Unknown names and duplicates are ignored.
 func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}
@@ -139,7 +148,7 @@ func (c *Cluster) Members(names []string) *Members {
 // pod.
 func (c *Cluster) Pending() []Group {
 	return groupsOf(c.pending, func(pod *corev1.Pod) string {
-		key := c.classes.storage.keyOf(pod)
+		key := c.classes.keyOf(pod)
 		if c.classes.relations.rulesOf(pod) != nil {
 			key += labels.Set(pod.Labels).String()
 		}

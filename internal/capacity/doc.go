@@ -22,6 +22,11 @@
 //	volumes_attach.go  attach limits, and the copies that fit within them
 //	volumes_preemption.go  such constraints while pods are evicted
 //	volumes_loss.go    such constraints while the pods of lost nodes are placed
+//	devices.go    the devices of nodes, which ResourceClaims of pods depend on
+//	devices_claims.go  the constraints of a pod's ResourceClaims
+//	devices_fit.go     the copies that the free devices of nodes suffice for
+//	devices_count.go   the devices of each DeviceClass
+//	needs.go      volumes and devices together
 //	copies.go     the number of copies that nodes take together under such constraints
 //	admission.go  such constraints while the pods of lost nodes are placed
 //	placement.go  assigns pods to nodes by first-fit
@@ -46,8 +51,11 @@
 // k8s.io/component-helpers, and by those of InterPodAffinity, PodTopologySpread and NodePorts for
 // pods whose labels are known. After [Cluster.WithVolumes], they are evaluated by the rules of
 // VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits for volumes with claims, except
-// for storage capacity. Constraints on devices are not evaluated. Constraints that are not evaluated
-// are named, and the computed counts are then upper bounds. Constraints between pods make a count an
-// upper bound only if it depends on the order in which the scheduler uses the nodes. The package
-// test/room compares the counts with the scheduler's plugins in random clusters.
+// for storage capacity. After [Cluster.WithDevices], constraints on devices are evaluated by the
+// rules of DynamicResources for requests for a number of devices, except while the pods of lost
+// nodes are placed. Partitionable devices and devices with consumable capacity are not evaluated.
+// Constraints that are not evaluated are named, and the computed counts are then upper bounds.
+// Constraints between pods make a count an upper bound only if it depends on the order in which the
+// scheduler uses the nodes. The package test/room compares the counts with the scheduler's plugins in
+// random clusters.
 package capacity

@@ -48,15 +48,16 @@ type Count struct {
 
 // Fit computes the number of copies of the pod that fit on the nodes, and the limiting resources.
 func (m *Members) Fit(pod *corev1.Pod) Fit {
-	class := m.classes.create(pod, resources.Requests(pod))
+	requests, provided := m.classes.devices.requestsOf(pod)
+	class := m.classes.create(pod, requests)
 	rules := m.classes.rulesOf(class)
-	volumes := m.classes.storage.demandOf(pod, false)
-	f := Fit{AtMost: m.classes.unevaluatedOf(class, pod, false)}
+	needs := m.classes.needsOf(pod)
+	f := Fit{AtMost: appendNew(m.classes.unevaluatedOf(class, pod, false), provided)}
 	refusals, free := map[Count]int{}, nodeFits{}
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
-		most, lacking = volumes.limit(n, true, most, lacking)
-		reasons := append(class.refusals(n.object), volumes.refusals(n.object)...)
+		most, lacking = needs.limit(n, true, most, lacking)
+		reasons := append(class.refusals(n.object), needs.refusals(n.object)...)
 		tooSmall := class.unknown == "" && most == 0
 		switch {
 		case class.unknown != "":
@@ -68,19 +69,19 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			refusals[Count{What: strings.Join(reasons, " and "), TooSmall: tooSmall}]++
 			continue
 		}
-		single := cmp.Or(rules.single(n), volumes.single())
+		single := cmp.Or(rules.single(n), needs.single())
 		if single != "" {
 			most = min(most, 1)
 		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
 		copies, limit := m.axes.copies(n.free, class.request)
-		copies, limit = volumes.limit(n, false, copies, limit)
+		copies, limit = needs.limit(n, false, copies, limit)
 		if copies == 0 {
 			refusals[Count{What: "not enough " + limit}]++
 			continue
 		}
-		if why := cmp.Or(m.classes.relations.refusal(rules, n), volumes.conflict()); why != "" {
+		if why := cmp.Or(m.classes.relations.refusal(rules, n), needs.conflict()); why != "" {
 			refusals[Count{What: why}]++
 			continue
 		}
@@ -88,10 +89,13 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			copies, limit = 1, single
 		}
 		free = append(free, nodeFit{n, copies, limit})
-		f.AtMost = appendNew(f.AtMost, volumes.uncertain(n))
+		f.AtMost = appendNew(f.AtMost, needs.uncertain(n))
 	}
 	f.share(free, rules.shared(), refusals)
-	volumes.complete(&f)
+	needs.complete(&f, free)
+	if f.Copies > 0 && slices.ContainsFunc(m.classes.relations.nodes, func(n *node) bool { return needs.devices.failsOn(n) && len(class.refusals(n.object)) == 0 }) {
+		f.AtMost = appendNew(f.AtMost, []string{failingSelectors})
+	}
 	if rules != nil && rules.startsGroup() && m.takenElsewhere(class, rules) {
 		f.AtMost = appendNew(f.AtMost, []string{podAffinity})
 	}

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
-
-	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // preemptor evaluates the preemption for a single pod. It changes nodes and counters of the
@@ -22,7 +20,9 @@ type preemptor struct {
 	class *class
 	rules *rules
 	// volumes holds the constraints of the pod's volumes; nil if there are none.
-	volumes  *volumePreemptor
+	volumes *volumePreemptor
+	// devices holds the constraints of the pod's devices; nil if there are none.
+	devices  *deviceDemand
 	counters sets.Set[*counter]
 	members  *Members
 	budgets  *Budgets
@@ -32,14 +32,16 @@ type preemptor struct {
 }
 
 func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) *preemptor {
+	requests, _ := c.classes.devices.requestsOf(of)
 	p := &preemptor{
-		pod: of, class: c.classes.create(of, resources.Requests(of)), budgets: budgets, nominated: map[*node][]pod{},
+		pod: of, class: c.classes.create(of, requests), budgets: budgets, nominated: map[*node][]pod{},
 		members: &Members{axes: c.axes, classes: c.classes, nodes: c.nodes},
 	}
 	if among != nil {
 		p.members = c.Members(among)
 	}
-	p.volumes = newVolumePreemptor(c.classes.storage.demandOf(of, false), p.members.nodes)
+	needs := c.classes.needsOf(of)
+	p.volumes, p.devices = newVolumePreemptor(needs.volumes, p.members.nodes), needs.devices
 	if p.rules = c.classes.rulesOf(p.class); p.rules != nil {
 		p.counters = sets.New(p.rules.counters()...)
 	}
@@ -53,9 +55,9 @@ func newPreemptor(c *Cluster, of *corev1.Pod, among []string, budgets *Budgets) 
 }
 
 // refuses reports whether a node refuses the pod regardless of the pods on it, so that evictions do
-// not help.
+// not help. Nor do they if devices are missing: the scheduler does not expect any from victims.
 func (p *preemptor) refuses(n *node) bool {
-	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 || p.volumes.refuses(n)
+	return p.class.unknown != "" || len(p.class.refusals(n.object)) > 0 || p.volumes.refuses(n) || !p.devices.admits(n)
 }
 
 // admits reports whether the pod fits on a node. Like the scheduler, it requires that the pod also

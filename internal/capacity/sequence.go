@@ -75,7 +75,7 @@ func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added
 			}
 		}
 	}
-	return New(list, running).WithVolumes(c.classes.storage.objects())
+	return New(list, running).WithVolumes(c.classes.storage.objects()).WithDevices(c.classes.devices.objects())
 }
 
 // bound returns a copy of the pod that is bound to a node, or to none if the node is nil.

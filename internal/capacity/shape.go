@@ -40,7 +40,7 @@ func ShapeOf(pod *corev1.Pod) Shape {
 		}
 	}
 	add(slices.ContainsFunc(pod.Spec.Volumes, attached), persistentVolumes)
-	add(len(pod.Spec.ResourceClaims) > 0, "resource claims")
+	add(HasResourceClaims(pod), resourceClaims)
 	add(len(pod.Spec.SchedulingGates) > 0, "scheduling gates")
 	add(pod.Spec.SchedulingGroup != nil, "pod groups")
 	return s

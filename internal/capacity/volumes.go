@@ -184,15 +184,20 @@ func (s *storage) usersOf(claim types.NamespacedName) []*node {
 // isNew reports whether a node does not exist yet, so that its drivers are not known.
 func (s *storage) isNew(n *corev1.Node) bool { return n.UID == "" && s.csiNodes[n.Name] == nil }
 
-// unevaluatedOf is like unevaluated for a single pod of a class, whose volumes may differ from
-// those of the other pods of the class. See [storage.demandOf] for `again`.
+// unevaluatedOf is like unevaluated for a single pod of a class, whose volumes and devices may
+// differ from those of the other pods of the class. See [storage.demandOf] for `again`.
 func (c *classes) unevaluatedOf(of *class, object *corev1.Pod, again bool) []string {
 	list := c.unevaluated(of)
-	if c.storage == nil {
+	if c.storage == nil && c.devices == nil {
 		return list
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(what string) bool { return what == persistentVolumes })
+	list = slices.DeleteFunc(slices.Clone(list), func(what string) bool {
+		return what == persistentVolumes && c.storage != nil || what == resourceClaims && c.devices != nil && !again
+	})
 	if d := c.storage.demandOf(object, again); d != nil {
+		list = appendNew(list, d.unevaluated)
+	}
+	if d := c.devices.demandOf(object); d != nil && !again {
 		list = appendNew(list, d.unevaluated)
 	}
 	return list

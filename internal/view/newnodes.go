@@ -66,7 +66,7 @@ func (r *Room) withNewNode(pool PoolMembers, pod *corev1.Pod) (extended, error) 
 	if known, ok := r.extended[by]; ok {
 		return known, nil
 	}
-	of := Room{DaemonSets: r.DaemonSets, volumes: r.volumes}
+	of := Room{DaemonSets: r.DaemonSets, volumes: r.volumes, devices: r.devices}
 	if by.others {
 		of.Nodes, of.Pods = r.Nodes, r.Pods
 	}
@@ -135,7 +135,7 @@ func (r *Room) nodesNeeded(pool PoolMembers, pod *corev1.Pod, wanted int64, now,
 // withNewNodes returns the cluster with `count` new nodes of a pool, and the names of the new
 // nodes.
 func (r *Room) withNewNodes(pool PoolMembers, count int) (cluster *capacity.Cluster, names []string, err error) {
-	of := Room{Nodes: slices.Clone(r.Nodes), Pods: slices.Clone(r.Pods), DaemonSets: r.DaemonSets, volumes: r.volumes}
+	of := Room{Nodes: slices.Clone(r.Nodes), Pods: slices.Clone(r.Pods), DaemonSets: r.DaemonSets, volumes: r.volumes, devices: r.devices}
 	names, err = of.add(pool, count)
 	if err != nil {
 		return nil, nil, err

@@ -29,6 +29,10 @@ type PoolDetail struct {
 	// pods.
 	Room     *capacity.Room `json:"room,omitempty"`
 	FilledBy *FilledBy      `json:"filledBy,omitempty"`
+	// Devices counts the devices of the nodes. It is missing if the cluster has no DeviceClasses, or
+	// if NoDevices explains why the devices are not known.
+	Devices   *capacity.DeviceCounts `json:"devices,omitempty"`
+	NoDevices string                 `json:"-"`
 	// Used is the measured usage of the nodes. If it is missing, NoMetrics explains why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
@@ -68,6 +72,10 @@ type PoolFacts struct {
 	// Cluster contains at least the pool's nodes with their pods. If it is nil, it is computed from
 	// Pods.
 	Cluster *capacity.Cluster
+	// Devices holds the devices of the cluster. It is nil if there are none or if they are not known;
+	// NoDevices then explains why.
+	Devices   *capacity.Devices
+	NoDevices string
 	// Used is the measured usage of the pool's nodes. If it is nil, NoMetrics explains why.
 	Used      *capacity.Used
 	NoMetrics string
@@ -83,13 +91,16 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 		return PoolDetail{}, err
 	}
 	d := PoolDetail{
-		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Used: f.Used, NoMetrics: f.NoMetrics, Events: Events(f.Events),
+		Pool: PoolOf(f.Pool, now), Selector: selector.String(), Settings: settingsOf(f.Pool), Members: []Member{}, Used: f.Used, NoMetrics: f.NoMetrics,
+		NoDevices: f.NoDevices, Events: Events(f.Events),
 	}
 	if f.NoEvents {
 		d.Events = nil
 	}
 	cluster := clusterOf(f)
-	d.Room, d.FilledBy = roomOf(f, cluster)
+	if cluster != nil {
+		d.addRoom(f, cluster.WithDevices(f.Devices))
+	}
 	for i := range f.Members {
 		d.Members = append(d.Members, memberOf(f, &f.Members[i], cluster))
 	}
@@ -115,26 +126,22 @@ func clusterOf(f PoolFacts) *capacity.Cluster {
 	return capacity.New(lists.Pointers(f.Members), list)
 }
 
-// roomOf returns the capacity of the pool's nodes for new pods, and the namespaces and workloads
-// that request the most CPU.
-func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Room, *FilledBy) {
-	if cluster == nil {
-		return nil, nil
-	}
+// addRoom adds the capacity of the pool's nodes for new pods, the namespaces and workloads that
+// request the most CPU, and the number of devices.
+func (d *PoolDetail) addRoom(f PoolFacts, cluster *capacity.Cluster) {
 	var names []string
 	for i := range f.Members {
 		names = append(names, f.Members[i].Name)
 	}
-	members := cluster.Members(names)
-	room := members.Room(plan.Taints(f.Pool))
+	members, own := cluster.Members(names), plan.Taints(f.Pool)
+	d.Room, d.Devices = new(members.Room(own)), members.Devices(own)
 	shares := func(workloads bool) []capacity.Share {
 		return members.Shares(corev1.ResourceCPU, workloads, mostShares)
 	}
-	by := &FilledBy{Namespaces: shares(false), Workloads: shares(true)}
-	if by.Namespaces == nil { // No pod requests CPU.
-		by = nil
+	// There are no shares if no pod requests CPU.
+	if by := (&FilledBy{Namespaces: shares(false), Workloads: shares(true)}); by.Namespaces != nil {
+		d.FilledBy = by
 	}
-	return &room, by
 }
 
 func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member {

@@ -32,6 +32,8 @@ type Room struct {
 	DaemonSets []*appsv1.DaemonSet
 	// volumes holds the storage objects; nil if constraints on volumes are not evaluated.
 	volumes *capacity.Volumes
+	// devices holds the devices; nil if constraints on devices are not evaluated.
+	devices *capacity.Devices
 
 	// extended caches the results of the method withNewNode, which adds a new node to a cluster.
 	extended map[extendedBy]extended
@@ -73,16 +75,17 @@ func newRoom(cluster *capacity.Cluster, pools []*tidekeeperv1.NodePool, nodes []
 	return room, problems
 }
 
-// SetVolumes makes the Room evaluate constraints on volumes. Without it, such constraints are named
-// as not evaluated.
-func (r *Room) SetVolumes(v *capacity.Volumes) {
-	r.volumes, r.extended = v, nil
-	r.Cluster.WithVolumes(v)
+// SetNeeds makes the Room evaluate constraints on volumes and devices. Constraints whose objects are
+// nil are named as not evaluated.
+func (r *Room) SetNeeds(v *capacity.Volumes, d *capacity.Devices) {
+	r.volumes, r.devices, r.extended = v, d, nil
+	r.Cluster.WithVolumes(v).WithDevices(d)
 }
 
-// newCluster returns a cluster with the given nodes and pods, and the volumes of the Room.
+// newCluster returns a cluster with the given nodes and pods, and the volumes and devices of the
+// Room.
 func (r *Room) newCluster(nodes []*corev1.Node, running []*corev1.Pod) *capacity.Cluster {
-	return capacity.New(nodes, running).WithVolumes(r.volumes)
+	return capacity.New(nodes, running).WithVolumes(r.volumes).WithDevices(r.devices)
 }
 
 // MembersOf returns the names of the nodes that match a selector.

@@ -102,6 +102,33 @@ func LargestFitText(s tidekeeperv1.LargestFit) string {
 	return resources.Text(s.Resources) + ", on " + s.Node
 }
 
+// DevicesText describes the devices of a pool's nodes, such as "gpu.example.com: 3 of 8 free". It
+// returns "" if there are none.
+func (d *PoolDetail) DevicesText() string {
+	if d.Devices == nil || len(d.Devices.Classes) == 0 {
+		if d.NoDevices != "" {
+			return NotAvailable + ": " + d.NoDevices
+		}
+		return ""
+	}
+	free := "%s: %d of %d free"
+	if len(d.Devices.AtMost) > 0 {
+		free = "%s: at most %d of %d free"
+	}
+	texts := make([]string, len(d.Devices.Classes))
+	for i, c := range d.Devices.Classes {
+		texts[i] = fmt.Sprintf(free, c.Class, c.Free, c.Devices)
+		if c.NotEvaluated > 0 {
+			texts[i] += fmt.Sprintf(", %d partitionable or consumable ones are not evaluated", c.NotEvaluated)
+		}
+	}
+	text := strings.Join(texts, "; ")
+	if len(d.Devices.AtMost) > 0 {
+		text += " (because of: " + strings.Join(d.Devices.AtMost, ", ") + ")"
+	}
+	return text
+}
+
 // NamedPercent is the percentage of a resource that a namespace or workload requests, rounded to a
 // whole number.
 type NamedPercent struct {

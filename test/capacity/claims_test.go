@@ -248,14 +248,10 @@ func synced(t *testing.T) {
 	})
 }
 
-// answered is the output of pools fit, with the reasons why nodes take no copy.
+// answered is the output of pools fit, with the number of nodes that take copies.
 type answered struct {
 	fit
-	Nodes   int
-	Refused []struct {
-		What  string
-		Nodes int
-	}
+	Nodes int
 }
 
 // ask runs pools fit for the world's pool, about the given manifest unless it is empty.

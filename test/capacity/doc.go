@@ -9,6 +9,7 @@
 //	fit_test.go        exactly as many copies are scheduled as pools fit reports
 //	between_test.go    the same for pods with affinity, spread constraints, ports or volumes
 //	volumes_test.go    the same for pods with volumes, by zones and attach limits
+//	devices_test.go    the same for pods with ResourceClaims, by the devices of nodes
 //	claims_test.go     worlds of nodes with attach limits, and the comparison of answers about volumes
 //	claims_shared_test.go, claims_owned_test.go
 //	                   pools fit for copies that share claims, and for copies that bring their own

@@ -24,6 +24,7 @@ type fit struct {
 	Copies      int64                `json:"copies"`
 	AtMost      []string             `json:"atMost"`
 	OnEmptyNode int64                `json:"onEmptyNode"`
+	Refused     []capacity.Count     `json:"refused"`
 	Preemption  *capacity.Preemption `json:"preemption"`
 }
 

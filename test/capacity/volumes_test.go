@@ -167,7 +167,7 @@ func (w *volumeWorld) using(claims ...string) corev1.PodSpec {
 
 // assertPlaced fails the test unless pools fit reports `want` copies, and the scheduler places as
 // many and no more, all of them in the zone unless it is empty.
-func (w *volumeWorld) assertPlaced(t *testing.T, spec corev1.PodSpec, want int64, zone string) {
+func (w *world) assertPlaced(t *testing.T, spec corev1.PodSpec, want int64, zone string) {
 	t.Helper()
 	framework.Eventually(t, fmt.Sprintf("pools fit has room for %d copies", want), func() error {
 		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "copy"}, Spec: spec}
@@ -194,7 +194,7 @@ func (w *volumeWorld) assertPlaced(t *testing.T, spec corev1.PodSpec, want int64
 	}
 }
 
-func (w *volumeWorld) zoneOf(node string) string {
+func (w *world) zoneOf(node string) string {
 	i := slices.IndexFunc(w.nodes, func(n corev1.Node) bool { return n.Name == node })
 	if i < 0 {
 		return ""
@@ -203,7 +203,7 @@ func (w *volumeWorld) zoneOf(node string) string {
 }
 
 // removeCopies deletes all pods of the world.
-func (w *volumeWorld) removeCopies(t *testing.T) {
+func (w *world) removeCopies(t *testing.T) {
 	t.Helper()
 	if err := cluster.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.name), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)

@@ -222,7 +222,7 @@ func TestFewRequests(t *testing.T) {
 	}{
 		{"pools", 0, []string{"list nodepools"}},
 		{"pools -o wide", 0, []string{"list nodepools", "list nodes"}}, // This cluster does not serve the metrics API.
-		{"pools describe few", 0, []string{"get nodepools", "list events", "list nodes", "list nodes", "list pods"}},
+		{"pools describe few", 0, []string{"get nodepools", "list deviceclasses", "list events", "list nodes", "list nodes", "list pods"}},
 		{"pools plan -f " + taints, 2, []string{"list nodepools", "list nodes", "list pods", "patch nodepools"}},
 		{"restarts -A", 0, []string{"list freezes", "list scheduledrestarts"}},
 		{"restarts next -A", 0, []string{"list freezes", "list scheduledrestarts"}},

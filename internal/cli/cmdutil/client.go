@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(coordinationv1.AddToScheme(s))
 	utilruntime.Must(authorizationv1.AddToScheme(s))
 	utilruntime.Must(policyv1.AddToScheme(s))
+	utilruntime.Must(resourcev1.AddToScheme(s))
 	utilruntime.Must(schedulingv1.AddToScheme(s))
 	utilruntime.Must(storagev1.AddToScheme(s))
 	utilruntime.Must(tidekeeperv1.AddToScheme(s))
@@ -69,6 +71,12 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(core.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
 	for _, kind := range []string{"StorageClass", "CSIDriver", "CSINode", "VolumeAttachment"} {
 		mapper.Add(storagev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{"ResourceSlice", "DeviceClass", "DeviceTaintRule"} {
+		mapper.Add(resourcev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{"ResourceClaim", "ResourceClaimTemplate"} {
+		mapper.Add(resourcev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
 	mapper.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)

@@ -16,6 +16,7 @@
 //	loss.go                             whether the pods of lost nodes fit on other nodes
 //	loss_sequence.go                    losses one after the other, cordons, and the surge of rollouts
 //	volumes.go                          reading the storage objects that volumes of pods depend on
+//	devices.go                          reading the devices that ResourceClaims of pods depend on
 //	template.go                         spec.nodeTemplate from sample nodes and objects
 //	blockers.go, blockers_try.go        the pods that block draining a node
 //	plan.go, manifests.go,              the changes that applying a manifest would cause

@@ -37,12 +37,15 @@ func newDescribeCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe NAME...",
 		Short: "A pool in detail: its settings, nodes and events",
-		Long: `describe shows a pool: its settings; the requested, free and lost resources; the largest
-pod that fits on a node now; the workloads that request most; its nodes, each with the
-requested resources and the settings that it lacks; and recent events.
+		Long: `describe shows a pool: its settings; the requested, free and lost resources; the free
+devices of each DeviceClass; the largest pod that fits on a node now; the workloads that
+request most; its nodes, each with the requested resources and the settings that it lacks;
+and recent events.
 
 Free are the resources left on nodes that accept new pods. Lost are the resources left on
 nodes that are cordoned, not ready, being deleted, or have taints other than the pool's.
+
+Free devices are those that no ResourceClaim has, on nodes that accept new pods.
 
 Used are the resources that the nodes use according to metrics.k8s.io, whatever pods
 request. It is a lower bound if some nodes have no metrics of the last ten minutes.`,
@@ -97,7 +100,12 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 	if err != nil {
 		return nil, nil, err
 	}
+	devices, noDevices, err := poolDevices(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, f := range facts {
+		f.Devices, f.NoDevices = devices, noDevices
 		f.Used, f.NoMetrics = metrics.UsedBy(view.MembersOf(lists.Pointers(f.Members), labels.Everything()), o.Now())
 		detail, err := view.PoolDetailOf(f, o.Now())
 		if err != nil {

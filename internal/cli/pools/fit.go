@@ -66,12 +66,14 @@ tolerations, selectors and node affinity; the API server sets its defaults in a 
 which requires the right to create pods.
 
 Affinity between pods, topology spread, host ports, and zones and attach limits of volumes
-are evaluated; devices are not. Where the number is not certain, the reason is named, and it
-is "at most". Nothing is reserved: pods scheduled in the meantime take room.
+are evaluated, and so are devices of ResourceClaims unless they are partitionable or have
+consumable capacity. Where the number is not certain, the reason is named, and it is "at
+most". Nothing is reserved: pods scheduled in the meantime take room.
 
 Copies of a StatefulSet bring a new volume for each claim template, other copies share their
 claims. Volumes need the right to list PersistentVolumeClaims, PersistentVolumes,
-StorageClasses, CSIDrivers, CSINodes and VolumeAttachments.
+StorageClasses, CSIDrivers, CSINodes and VolumeAttachments; devices need that to list
+DeviceClasses, ResourceSlices, ResourceClaims, ResourceClaimTemplates and DeviceTaintRules.
 
 A copy that fits on no node may have a priority above that of running pods, by its
 PriorityClass, by --priority-class or by the cluster's default. Then it is named on which node
@@ -173,7 +175,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err := readDaemonSets(ctx, c, r); err != nil {
 		return err
 	}
-	if err := readVolumes(ctx, c, r, []*corev1.Pod{pod}); err != nil {
+	if err := readNeeds(ctx, c, r, []*corev1.Pod{pod}); err != nil {
 		return err
 	}
 	fits := r.Fit(pod, len(o.requests) > 0, o.copies)

@@ -46,7 +46,7 @@ Pods of DaemonSets are lost with their node, and pods without a controller are n
 With --then, further nodes are lost one after the other: pods that found a place on such a
 node need another one.
 Affinity between pods, topology spread, host ports, and zones and attach limits of volumes
-are evaluated; devices are not, and are named.
+are evaluated; devices of ResourceClaims are not, and are named.
 
 Exit codes: 0 a place was found for all pods, 2 not for all, 1 an error, or those of
 kubectl tide --help.`,
@@ -132,9 +132,11 @@ func (o *lossOptions) losses(ctx context.Context, c client.Client, r *view.Room)
 	if len(o.nodes) > 0 {
 		return o.sequence(ctx, c, r)
 	}
-	if err := readVolumes(ctx, c, r, r.Pods); err != nil {
+	volumes, err := readVolumes(ctx, c, r.Pods)
+	if err != nil {
 		return nil, err
 	}
+	r.SetNeeds(volumes, nil)
 	zones := r.Cluster.Zones()
 	for _, zone := range o.zones {
 		if len(zones[zone]) == 0 {

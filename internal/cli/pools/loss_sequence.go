@@ -85,9 +85,11 @@ func (o *lossOptions) sequence(ctx context.Context, c client.Client, r *view.Roo
 	}
 	lost := slices.Concat(steps...)
 	asked := slices.DeleteFunc(slices.Clone(r.Pods), func(p *corev1.Pod) bool { return !slices.Contains(lost, p.Spec.NodeName) })
-	if err := readVolumes(ctx, c, r, slices.Concat(asked, sequence.Surge)); err != nil {
+	volumes, err := readVolumes(ctx, c, slices.Concat(asked, sequence.Surge))
+	if err != nil {
 		return nil, err
 	}
+	r.SetNeeds(volumes, nil)
 	return r.InSequence(sequence), nil
 }
 

@@ -31,6 +31,9 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 	}
 	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }
 	add("Free:", view.FreeText(r))
+	if text := d.DevicesText(); text != "" {
+		add("Devices:", text)
+	}
 	for i, l := range r.Lost {
 		add(onFirst(i, "Lost:"), view.LostText(l))
 	}

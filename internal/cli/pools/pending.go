@@ -33,8 +33,8 @@ add up to all pending pods of the cluster.
 If no node has room for a group, and the scheduler would evict pods of lower priority for its
 first pod (preemption), or is doing so, the node and these pods are named.
 
-A pod that fits now but stays pending waits for something that is not evaluated here,
-such as a device: kubectl describe pod shows the scheduler's last message.`,
+A pod that fits now but stays pending waits for something that is not evaluated here:
+kubectl describe pod shows the scheduler's last message.`,
 		Example: `  kubectl tide pools pending
   kubectl tide pools pending gpu -o json | jq '.[].pods'`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
@@ -53,7 +53,7 @@ func (o *pendingOptions) Run(ctx context.Context) error {
 	if err := readDaemonSets(ctx, c, r); err != nil {
 		return err
 	}
-	if err := readVolumes(ctx, c, r, slices.DeleteFunc(slices.Clone(r.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })); err != nil {
+	if err := readNeeds(ctx, c, r, slices.DeleteFunc(slices.Clone(r.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })); err != nil {
 		return err
 	}
 	groups, err := o.pendingGroups(ctx, c, r)

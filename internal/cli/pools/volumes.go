@@ -19,10 +19,25 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// readVolumes reads the storage objects on which the volumes of the given pods depend, for the
-// evaluation by r. It reads nothing if the pods have no such volumes. If the user is not allowed to
-// list some of the objects, results are upper bounds, and name them.
-func readVolumes(ctx context.Context, c client.Client, r *view.Room, asked []*corev1.Pod) error {
+// readNeeds reads the objects on which the volumes and devices of the given pods depend, for the
+// evaluation by r.
+func readNeeds(ctx context.Context, c client.Client, r *view.Room, asked []*corev1.Pod) error {
+	volumes, err := readVolumes(ctx, c, asked)
+	if err != nil {
+		return err
+	}
+	devices, err := readDevices(ctx, c, asked)
+	if err != nil {
+		return err
+	}
+	r.SetNeeds(volumes, devices)
+	return nil
+}
+
+// readVolumes reads the storage objects on which the volumes of the given pods depend. It returns
+// nil if the pods have no such volumes. If the user is not allowed to list some of the objects,
+// results are upper bounds, and name them.
+func readVolumes(ctx context.Context, c client.Client, asked []*corev1.Pod) (*capacity.Volumes, error) {
 	namespaces := sets.Set[string]{}
 	for _, pod := range asked {
 		if !pods.IsTerminal(pod) && capacity.HasVolumes(pod) {
@@ -30,7 +45,7 @@ func readVolumes(ctx context.Context, c client.Client, r *view.Room, asked []*co
 		}
 	}
 	if len(namespaces) == 0 {
-		return nil
+		return nil, nil
 	}
 	v := &capacity.Volumes{}
 	if len(namespaces) == 1 {
@@ -47,17 +62,16 @@ func readVolumes(ctx context.Context, c client.Client, r *view.Room, asked []*co
 	claims, volumes, classes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}
 	drivers, nodes, attachments := &storagev1.CSIDriverList{}, &storagev1.CSINodeList{}, &storagev1.VolumeAttachmentList{}
 	if err := list("persistentvolumeclaims", claims, client.InNamespace(v.Namespace)); err != nil {
-		return err
+		return nil, err
 	}
 	for resource, into := range map[string]client.ObjectList{
 		"persistentvolumes": volumes, "storageclasses": classes, "csidrivers": drivers, "csinodes": nodes, "volumeattachments": attachments,
 	} {
 		if err := list(resource, into); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	v.Claims, v.Volumes, v.Classes = lists.Pointers(claims.Items), lists.Pointers(volumes.Items), lists.Pointers(classes.Items)
 	v.Drivers, v.CSINodes, v.Attachments = lists.Pointers(drivers.Items), lists.Pointers(nodes.Items), lists.Pointers(attachments.Items)
-	r.SetVolumes(v)
-	return nil
+	return v, nil
 }

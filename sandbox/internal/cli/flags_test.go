@@ -314,19 +314,21 @@ func TestExploreFlags(t *testing.T) {
 // TestNodeTemplate checks that the flags of "nodes add" accept only values that the API server
 // would accept.
 func TestNodeTemplate(t *testing.T) {
-	for _, tc := range []struct{ pool, allocatable, labels, taints, want string }{
-		{"gpu", "cpu=32,memory=128Gi,example.com/gpu=2,hugepages-2Mi=4Mi", "zone=a,disk=", "dedicated=gpu:NoSchedule,spot:NoExecute", ""},
-		{"", "", "", "", ""},
-		{"g pu", "", "", "", `--pool "g pu"`},
-		{"", "", "zone", "", `--labels "zone": want key=value`},
-		{"", "", "zone=a b", "", `--labels "zone=a b"`},
-		{"", "cpu", "", "", `--allocatable "cpu": want resource=quantity`},
-		{"", "cpu=-1", "", "", "want resource=quantity"},
-		{"", "gpu=1", "", "", `no resource is named "gpu"`},
-		{"", "", "", "a=b", "want key=value:Effect"},
-		{"", "", "", "a=b:Never", "want key=value:Effect"},
+	for _, tc := range []struct{ pool, allocatable, labels, taints, devices, want string }{
+		{"gpu", "cpu=32,memory=128Gi,example.com/gpu=2,hugepages-2Mi=4Mi", "zone=a,disk=", "dedicated=gpu:NoSchedule,spot:NoExecute", "", ""},
+		{"", "", "", "", "", ""},
+		{"g pu", "", "", "", "", `--pool "g pu"`},
+		{"", "", "zone", "", "", `--labels "zone": want key=value`},
+		{"", "", "zone=a b", "", "", `--labels "zone=a b"`},
+		{"", "cpu", "", "", "", `--allocatable "cpu": want resource=quantity`},
+		{"", "cpu=-1", "", "", "", "want resource=quantity"},
+		{"", "gpu=1", "", "", "", `no resource is named "gpu"`},
+		{"", "", "", "a=b", "", "want key=value:Effect"},
+		{"", "", "", "a=b:Never", "", "want key=value:Effect"},
+		{"", "", "", "", "gpu.example.com=2,gpu.example.com/large=1", ""},
+		{"", "", "", "", "gpu.example.com", `--devices "gpu.example.com": want driver=count`},
 	} {
-		template, err := parseTemplate(tc.pool, tc.allocatable, tc.labels, tc.taints)
+		template, err := parseTemplate(tc.pool, tc.allocatable, tc.labels, tc.taints, tc.devices)
 		expect(t, "nodes add", err, tc.want)
 		if err == nil && tc.pool != "" && (len(template.Allocatable) != 4 || len(template.Taints) != 2 || len(template.Labels) != 3) {
 			t.Errorf("template %+v", template)

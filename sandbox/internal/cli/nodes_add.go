@@ -19,7 +19,7 @@ import (
 )
 
 func newNodesAdd(s *target) *cobra.Command {
-	var pool, prefix, allocatable, labels, taints string
+	var pool, prefix, allocatable, devices, labels, taints string
 	count := 1
 	cmd := &cobra.Command{
 		Use:   "add",
@@ -28,6 +28,9 @@ func newNodesAdd(s *target) *cobra.Command {
 		Example: `  # Three nodes of the pool gpu (label node-role.kubernetes.io/gpu="").
   sandbox nodes add --pool gpu --count 3 --allocatable cpu=32,memory=128Gi
 
+  # Two nodes with four devices each, for pods with ResourceClaims of the DeviceClass gpu.example.com.
+  sandbox nodes add --pool gpu --count 2 --devices gpu.example.com=4
+
   # A node with labels and taints.
   sandbox nodes add --name-prefix odd --labels zone=a,disk=ssd --taints dedicated=odd:NoSchedule`,
 		Args: arguments(),
@@ -35,7 +38,7 @@ func newNodesAdd(s *target) *cobra.Command {
 			if count < 1 {
 				return fmt.Errorf("--count %d: want at least 1", count)
 			}
-			template, err := parseTemplate(pool, allocatable, labels, taints)
+			template, err := parseTemplate(pool, allocatable, labels, taints, devices)
 			if err != nil {
 				return err
 			}
@@ -78,6 +81,7 @@ func newNodesAdd(s *target) *cobra.Command {
 	flags.StringVar(&pool, "pool", "", "the pool of the nodes: labels them "+node.RolePrefix+`POOL=""`)
 	flags.IntVar(&count, "count", count, "how many")
 	flags.StringVar(&allocatable, "allocatable", "", "allocatable resources of each node, like cpu=32,memory=128Gi (default cpu=16,memory=64Gi,ephemeral-storage=100Gi,pods=110)")
+	flags.StringVar(&devices, "devices", "", "simulated devices of each node, by driver, like gpu.example.com=4, or by driver and model, like gpu.example.com/large=2")
 	flags.StringVar(&labels, "labels", "", "labels, like zone=a,disk=ssd")
 	flags.StringVar(&taints, "taints", "", "taints, like dedicated=gpu:NoSchedule,spot:NoExecute")
 	flags.StringVar(&prefix, "name-prefix", "", `prefix of their names, which continue with a dash and a number (default the pool, else "node")`)
@@ -86,8 +90,8 @@ func newNodesAdd(s *target) *cobra.Command {
 
 // parseTemplate returns a template for new nodes from the values of flags. It rejects values that
 // the API server would reject, before any node is created.
-func parseTemplate(pool, allocatable, labels, taints string) (node.Template, error) {
-	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}}
+func parseTemplate(pool, allocatable, labels, taints, devices string) (node.Template, error) {
+	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}, Devices: devices}
 	for _, item := range items(labels) {
 		key, value, ok := strings.Cut(item, "=")
 		if !ok {
@@ -127,6 +131,11 @@ func parseTemplate(pool, allocatable, labels, taints string) (node.Template, err
 			return t, fmt.Errorf("--taints %q: %w", item, err)
 		}
 		t.Taints = append(t.Taints, taint)
+	}
+	if devices != "" {
+		if _, err := node.ParseDevices(devices); err != nil {
+			return t, fmt.Errorf("--devices %w", err)
+		}
 	}
 	return t, nil
 }

@@ -52,6 +52,7 @@ type Kubelets struct {
 	addresses *addresses
 	clocks    *clocks
 	leases    *leases
+	devices   *devices
 	events    *recorder
 }
 
@@ -73,6 +74,7 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 		addresses: newAddresses(),
 		clocks:    newClocks(),
 		leases:    newLeases(client),
+		devices:   newDevices(client),
 		events:    newRecorder(events),
 	}
 	// Stop the recorder after all goroutines that record Events have returned.
@@ -89,7 +91,9 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = d.Obj
 			}
-			k.leases.forget(obj.(*corev1.Node).Name)
+			name := obj.(*corev1.Node).Name
+			k.leases.forget(name)
+			k.devices.forget(name)
 		},
 	})
 	if err != nil {
@@ -211,13 +215,16 @@ func silent(n *corev1.Node) bool {
 	return told
 }
 
-// syncNode writes a node's status if the node's readiness must change or the next heartbeat (the
-// periodic report of an unchanged status) is due. Otherwise, it returns the time until the next
-// heartbeat.
+// syncNode publishes a node's devices, and writes the node's status if its readiness must change or
+// the next heartbeat (the periodic report of an unchanged status) is due. Otherwise, it returns the
+// time until the next heartbeat.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil || isReal(n) {
 		return 0, ignoreNotFound(err)
+	}
+	if err := k.devices.publish(ctx, n); err != nil {
+		return 0, err
 	}
 	if node.Reported(n) && node.Ready(n) != silent(n) {
 		if left := node.HeartbeatEvery - k.now().Sub(node.Heartbeat(n)); left > 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,11 @@ const writers = 16
 // Add creates nodes named PREFIX-1, PREFIX-2 and so on, and skips existing names. It returns the
 // names of the new nodes once pods can be scheduled on them.
 func Add(ctx context.Context, client kubernetes.Interface, prefix string, count int, template Template) ([]string, error) {
+	if template.Devices != "" {
+		if _, err := client.Discovery().ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String()); err != nil {
+			return nil, fmt.Errorf("this release of Kubernetes has no devices: %w", err)
+		}
+	}
 	names, ips, err := free(ctx, client, prefix, count)
 	if err != nil {
 		return nil, err
@@ -61,7 +67,39 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return names, waitSchedulable(ctx, client, names)
+	if err := waitSchedulable(ctx, client, names); err != nil {
+		return names, err
+	}
+	return names, waitDevices(ctx, client, names, template)
+}
+
+// waitDevices waits until the devices of the given nodes are published.
+func waitDevices(ctx context.Context, client kubernetes.Interface, names []string, template Template) error {
+	if template.Devices == "" {
+		return nil
+	}
+	all, err := ParseDevices(template.Devices)
+	if err != nil {
+		return err
+	}
+	added := sets.New(names...)
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		list, err := client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, fmt.Errorf("list ResourceSlices: %w", err)
+		}
+		published := 0
+		for _, s := range list.Items {
+			if s.Spec.NodeName != nil && added.Has(*s.Spec.NodeName) {
+				published++
+			}
+		}
+		return published >= len(names)*len(Drivers(all)), nil
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // explain shortens an API error to the field and the message of its first cause. It omits the name

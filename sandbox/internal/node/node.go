@@ -36,6 +36,8 @@ type Template struct {
 	Labels      map[string]string
 	Taints      []corev1.Taint
 	Allocatable corev1.ResourceList
+	// Devices lists the simulated devices, in the form that [ParseDevices] accepts; "" for none.
+	Devices string
 }
 
 // DefaultAllocatable returns the allocatable resources of a node whose template does not specify
@@ -67,6 +69,9 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 	}
 	for k, v := range t.Labels {
 		n.Labels[k] = v
+	}
+	if t.Devices != "" {
+		n.Annotations = map[string]string{DevicesAnnotation: t.Devices}
 	}
 	n.Status.Allocatable = DefaultAllocatable()
 	for k, v := range t.Allocatable {
