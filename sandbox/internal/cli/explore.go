@@ -35,7 +35,7 @@ type exploreFlags struct {
 	runFor, quiet, settle, patience, hold        time.Duration
 	only                                         []string
 	jobs                                         int
-	shrink, hostNetwork, fresh                   bool
+	shrink, hostNetwork, fresh, dryRun           bool
 	// labs holds the sandboxes that this command shares with other commands in the same process. If
 	// it is nil, the command starts sandboxes for itself.
 	labs *lab.Labs
@@ -67,6 +67,9 @@ a finding first.`,
 		Example: `  # Ten minutes.
   sandbox explore --workload scale.yaml --for 10m -- ./my-operator
 
+  # First: what is wrong without a fault, and what would be played.
+  sandbox explore --workload scale.yaml --for 10m --dry-run -- ./my-operator
+
   # Only crashes after a write; the others on another machine.
   sandbox explore --workload scale.yaml --only CrashAfter -- ./my-operator
   sandbox explore --workload scale.yaml --shard 2/4 --dir results-2 -- ./my-operator
@@ -93,6 +96,7 @@ a finding first.`,
 	flags.IntVar(&f.jobs, "jobs", sandboxes(2, explore.Waiting), "how many sandboxes play side by side, beside two that mostly wait; by default two for each processor, if there is 1 GiB of memory for each")
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
 	addFresh(cmd, &f)
+	flags.BoolVar(&f.dryRun, "dry-run", false, "play no fault: print what the undisturbed runs show, such as errors in the log, missing rights and fields that are not judged, and the faults to play")
 	addJudging(cmd, &f)
 	cmd.AddCommand(newReport("explore"))
 	return cmd
@@ -201,9 +205,31 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if err != nil {
 		return err
 	}
+	if f.dryRun {
+		return runDry(cmd, f, e, explore.Plan{Plan: p})
+	}
 	return playInto(cmd, explore.Tool, f, e.Testbeds, func(ctx context.Context) (*results.Result[*explore.Finding], error) {
 		return e.Run(ctx, explore.Plan{Plan: p, Shrink: f.shrink})
 	})
+}
+
+// runDry plays the workload without a fault and prints what it shows. It returns errFound if there is
+// a problem even so.
+func runDry(cmd *cobra.Command, f exploreFlags, e *explore.Explorer, p explore.Plan) error {
+	dir, err := os.MkdirTemp("", "explore-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	e.Testbeds.Dir = dir
+	defer e.Testbeds.Close()
+	ctx, stop := untilHangup(cmd.Context())
+	defer stop()
+	problems, err := e.DryRun(ctx, p, cmd.OutOrStdout())
+	if err == nil && problems {
+		return errFound
+	}
+	return err
 }
 
 // plan returns the options that select the faults or edits to try, as the flags specify.

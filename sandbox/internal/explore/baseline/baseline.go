@@ -192,9 +192,9 @@ func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	}
 }
 
-// differsUndisturbed is the reason, as shown to users, for not comparing a field that differs
+// DiffersUndisturbed is the reason, as shown to users, for not comparing a field that differs
 // between runs without a fault.
-const differsUndisturbed = "differs between undisturbed runs"
+const DiffersUndisturbed = "differs between undisturbed runs"
 
 // step returns the baseline of step i of the runs `one` and `two`, with a mask of the fields that
 // differ between these runs.
@@ -203,7 +203,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	s := BaseStep{
 		State: b.Names.State(x.Objects, b.Locks), Mask: state.NewMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Idle: max(x.Idle, y.Idle), Waits: x.Waits, Events: map[string]int{},
 	}
-	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
+	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), DiffersUndisturbed)
 	if i > 0 {
 		// Also mask the fields that differ between the two runs in the previous step. If such a
 		// field is equal in this step, this may be by chance.

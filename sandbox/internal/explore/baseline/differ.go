@@ -84,7 +84,7 @@ func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]str
 				ends[i] = append(ends[i], w.Line())
 			}
 		}
-		b.Steps[i].Mask.Learn(state.Compare(b.Steps[i].State, got, nil, state.Rules{}), differsUndisturbed)
+		b.Steps[i].Mask.Learn(state.Compare(b.Steps[i].State, got, nil, state.Rules{}), DiffersUndisturbed)
 	}
 	for i := 1; i < len(b.Steps); i++ {
 		b.Steps[i].Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
@@ -119,7 +119,7 @@ func SayMasked(w io.Writer, all []state.Masked) {
 			fmt.Fprintf(w, "… and %d more.\n", len(all)-i)
 			return
 		}
-		fmt.Fprintf(w, "Not judged, as it %s: %s\n", cmp.Or(masked.Why, differsUndisturbed), masked)
+		fmt.Fprintf(w, "Not judged, as it %s: %s\n", cmp.Or(masked.Why, DiffersUndisturbed), masked)
 	}
 }
 

@@ -30,7 +30,7 @@ func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
 	}
 	s := c.Scope(o.Kinds, o.Never, mask)
 	for _, key := range slices.Sorted(maps.Keys(b.Uncounted)) {
-		s.Besides = append(s.Besides, key+", how often it is created and deleted: it "+differsUndisturbed)
+		s.Besides = append(s.Besides, key+", how often it is created and deleted: it "+DiffersUndisturbed)
 	}
 	for _, line := range broken {
 		s.Besides = append(s.Besides, "reported once, and not with a fault as well: "+line)
