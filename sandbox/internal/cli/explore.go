@@ -206,7 +206,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 		return err
 	}
 	if f.dryRun {
-		return runDry(cmd, f, e, explore.Plan{Plan: p})
+		return runDry(cmd, e, explore.Plan{Plan: p})
 	}
 	return playInto(cmd, explore.Tool, f, e.Testbeds, func(ctx context.Context) (*results.Result[*explore.Finding], error) {
 		return e.Run(ctx, explore.Plan{Plan: p, Shrink: f.shrink})
@@ -215,7 +215,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 
 // runDry plays the workload without a fault and prints what it shows. It returns errFound if there is
 // a problem even so.
-func runDry(cmd *cobra.Command, f exploreFlags, e *explore.Explorer, p explore.Plan) error {
+func runDry(cmd *cobra.Command, e *explore.Explorer, p explore.Plan) error {
 	dir, err := os.MkdirTemp("", "explore-")
 	if err != nil {
 		return err
