@@ -91,7 +91,7 @@ func (a *admission) admits(p pod, n *node) bool {
 		return true
 	}
 	used := a.classes.relations.usedPorts(rules, n)
-	return rules.refusal(n, append(used, a.ports[n]...)) == ""
+	return rules.admits(n, append(used, a.ports[n]...))
 }
 
 // place counts a pod that was placed on the node, and records the host ports of the pod.

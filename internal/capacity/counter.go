@@ -71,12 +71,12 @@ func (c *counter) count(n *node, by int) {
 
 // change adds `by` to the count of a domain.
 func (c *counter) change(domain int32, by int) {
-	before := c.pods.at(domain)
 	c.pods.add(domain, by)
 	c.total += by
 	if c.domains != nil && c.domains.nodes.at(domain) > 0 {
-		c.domains.raise(before, -1)
-		c.domains.raise(before+by, 1)
+		now := c.pods.at(domain)
+		c.domains.raise(now-by, -1)
+		c.domains.raise(now, 1)
 	}
 }
 

@@ -78,7 +78,7 @@ func (p *preemptor) admitsAlone(n *node) bool {
 	if p.refuses(n) || !n.free.covers(p.class.request) || !p.volumes.admits(n) {
 		return false
 	}
-	return p.rules == nil || p.rules.refusal(n, p.members.classes.relations.usedPorts(p.rules, n)) == ""
+	return p.rules == nil || p.rules.admits(n, p.members.classes.relations.usedPorts(p.rules, n))
 }
 
 // add adds a pod to a node, and to the counters that the rules read.

@@ -156,20 +156,19 @@ func (r *rules) counters() []*counter {
 	return list
 }
 
-// refusal returns the name of the constraint that rejects the pod on the node, or "" if there is
-// none. used lists the host ports in use on the node.
-func (r *rules) refusal(n *node, used []hostPort) string {
-	if why := r.lasting(n, used); why != "" {
-		return why
+// admits reports whether no constraint rejects the pod on the node. used lists the host ports in use
+// on the node. Spread constraints are checked first, because zones are counted in a slice.
+func (r *rules) admits(n *node, used []hostPort) bool {
+	for i := range r.spreads {
+		if !r.spreads[i].admits(n) {
+			return false
+		}
 	}
-	if slices.ContainsFunc(r.spreads, func(s spreadRule) bool { return !s.admits(n) }) {
-		return topologySpread
-	}
-	return ""
+	return r.lasting(n, used) == ""
 }
 
-// lasting is like [rules.refusal], but omits constraints that may admit the node once other copies
-// of the pod have been placed.
+// lasting returns the name of the constraint that rejects the pod on the node even if other copies of
+// the pod are placed, or "" if there is none. used lists the host ports in use on the node.
 func (r *rules) lasting(n *node, used []hostPort) string {
 	switch {
 	case conflict(r.ports, used):
