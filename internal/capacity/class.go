@@ -35,6 +35,8 @@ type class struct {
 	size float64
 	// unknown is a requested resource that no node offers, or empty if there is none.
 	unknown corev1.ResourceName
+	// ofDaemonSet is true if a DaemonSet controls the pods of the class.
+	ofDaemonSet bool
 }
 
 // classKey identifies a class of pods by their controller, requests and constraints, which can
@@ -97,7 +99,7 @@ func (c *classes) like(example *corev1.Pod, requests []resources.Amount) *class 
 
 // create returns a new class for pods like the example, without adding the class to c.
 func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *class {
-	created := &class{Shape: ShapeOf(example), example: example}
+	created := &class{Shape: ShapeOf(example), example: example, ofDaemonSet: pods.IsOfDaemonSet(example)}
 	created.request, created.unknown = c.axes.vectorOf(requests)
 	for i, r := range created.request {
 		if c.total[i] > 0 {

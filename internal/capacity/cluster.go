@@ -179,7 +179,7 @@ func newNode(object *corev1.Node, a *axes, offered []resources.Amount) *node {
 func (n *node) add(p pod) {
 	n.pods = append(n.pods, p)
 	n.free.subtract(p.class.request)
-	if pods.IsOfDaemonSet(p.object) {
+	if p.class.ofDaemonSet {
 		n.daemonSets.add(p.class.request)
 	}
 }
