@@ -4,7 +4,9 @@
 package dashboard
 
 import (
+	"net/url"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +72,21 @@ func TestLargeWorld(t *testing.T) {
 	t.Logf("%d MiB in use", m.HeapInuse>>20)
 	if m.HeapInuse > mostMemory {
 		t.Errorf("%d MiB in use, want at most %d", m.HeapInuse>>20, mostMemory>>20)
+	}
+}
+
+// TestNodeRowsOfALargePool checks that the table of a pool's nodes is short until a level in the
+// histogram is chosen, and names the other nodes.
+func TestNodeRowsOfALargePool(t *testing.T) {
+	s := newTestSite(t, nil, largeWorld()...)
+	for class, want := range map[string]int{"": firstNodeRows, "9": mostNodeRows} {
+		e, err := s.render(t.Context(), "/pools/worker", url.Values{"class": {class}}, patient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(e.HTML, `id="node-`); got != want || !strings.Contains(e.HTML, " more: choose a level in the histogram") {
+			t.Errorf("class %q: %d rows, want %d and how many more", class, got, want)
+		}
 	}
 }
 
