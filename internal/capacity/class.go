@@ -18,7 +18,8 @@ import (
 // class is a set of pods with equal requests and constraints, which the scheduler treats alike.
 type class struct {
 	Shape
-	key classKey
+	// key is nil for a pod without a controller.
+	key *classKey
 	// example is an arbitrary pod of the class.
 	example *corev1.Pod
 	// rules holds the constraints between pods of the class and other pods; nil if there are none.
@@ -35,12 +36,18 @@ type class struct {
 	size float64
 	// unknown is a requested resource that no node offers, or empty if there is none.
 	unknown corev1.ResourceName
+	// ofDaemonSet is true if a DaemonSet controls the pods of the class.
+	ofDaemonSet bool
 }
 
 // classKey identifies a class of pods by their controller, requests and constraints, which can
-// differ between pods of the same controller during a rollout. The key of a pod without a
-// controller is zero: each such pod has its own class.
+// differ between pods of the same controller during a rollout. Each pod without a controller has its
+// own class.
+//
+// Users can write any controller into a pod. So the UID alone does not identify it: otherwise, a pod
+// with the UID of a DaemonSet in another namespace would share the class of its pods.
 type classKey struct {
+	namespace, kind, name string
 	owner                 types.UID
 	requests, constraints string
 }
@@ -48,7 +55,7 @@ type classKey struct {
 // Keys caches the class keys of pods, keyed by pod object, for the construction of several
 // Clusters. Computing the keys is most of the work of building a Cluster. The pod objects must not
 // be modified. The zero value is an empty cache.
-type Keys struct{ of map[*corev1.Pod]classKey }
+type Keys struct{ of map[*corev1.Pod]*classKey }
 
 // classes holds the classes of the pods of a cluster.
 type classes struct {
@@ -70,21 +77,24 @@ func newClasses(a *axes, total vector, list []*node) *classes {
 
 // of returns the class of a running pod. It takes the pod's class key from `keys`, or computes the
 // key if `keys` does not contain the pod.
-func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
-	if known := c.byKey[keys[object]]; known != nil {
-		return known
+func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]*classKey) *class {
+	if key := keys[object]; key != nil {
+		if known := c.byKey[*key]; known != nil {
+			return known
+		}
 	}
 	requests := resources.Requests(object)
 	key := keyOf(object, requests)
-	if known := c.byKey[key]; known != nil {
-		return known
+	if key == nil {
+		return c.create(object, requests)
 	}
-	created := c.create(object, requests)
-	created.key = key
-	if key != (classKey{}) {
-		c.byKey[key] = created
+	known := c.byKey[*key]
+	if known == nil {
+		known = c.create(object, requests)
+		known.key = key
+		c.byKey[*key] = known
 	}
-	return created
+	return known
 }
 
 // like returns the class shared by all pods that [Cluster.Add] adds with the given example.
@@ -99,7 +109,7 @@ func (c *classes) like(example *corev1.Pod, requests []resources.Amount) *class 
 
 // create returns a new class for pods like the example, without adding the class to c.
 func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *class {
-	created := &class{Shape: ShapeOf(example), example: example}
+	created := &class{Shape: ShapeOf(example), example: example, ofDaemonSet: pods.IsOfDaemonSet(example)}
 	created.request, created.unknown = c.axes.vectorOf(requests)
 	for i, r := range created.request {
 		if c.total[i] > 0 {
@@ -135,13 +145,13 @@ func (c *class) carries(p *corev1.Pod) []term {
 	return c.terms
 }
 
-// keyOf returns the class key of a pod with the given requests.
-func keyOf(object *corev1.Pod, requests []resources.Amount) classKey {
+// keyOf returns the class key of a pod with the given requests; nil for a pod without a controller.
+func keyOf(object *corev1.Pod, requests []resources.Amount) *classKey {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil {
-		return classKey{}
+		return nil
 	}
-	key := classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
+	key := &classKey{namespace: object.Namespace, kind: owner.Kind, name: owner.Name, owner: owner.UID, requests: fmt.Sprint(requests)}
 	if !pods.IsOfDaemonSet(object) { // DaemonSet pods have different constraints, because each is bound to its own node.
 		key.constraints = constraintsOf(&object.Spec)
 	}

@@ -31,6 +31,8 @@ func TestClasses(t *testing.T) {
 		{"another request", web(same), web(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("cpu", "2") }), false},
 		{"another constraint", web(same), web(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), false},
 		{"another controller", web(same), web(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }), false},
+		{"a controller of the same UID in another namespace", web(same), web(func(p *corev1.Pod) { p.Namespace = "hostile" }), false},
+		{"a controller of the same UID and another kind", web(same), web(func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }), false},
 		{"no controller", web(func(p *corev1.Pod) { p.OwnerReferences = nil }), web(func(p *corev1.Pod) { p.OwnerReferences = nil }), false},
 		{"pods of a DaemonSet, each bound to its node", &daemon, &other, true},
 	} {

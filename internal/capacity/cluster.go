@@ -60,7 +60,7 @@ func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
 // repeatedly build Clusters between which few pods change. If ctx is done before the Cluster is
 // complete, NewWith returns an error.
 func NewWith(ctx context.Context, keys *Keys, list []*corev1.Node, running []*corev1.Pod) (*Cluster, error) {
-	of := make(map[*corev1.Pod]classKey, len(running))
+	of := make(map[*corev1.Pod]*classKey, len(running))
 	c := newNodes(list)
 	for i, object := range running {
 		if i%podsPerCheck == 0 && ctx.Err() != nil {
@@ -191,7 +191,7 @@ func newNode(object *corev1.Node, a *axes, offered []resources.Amount) *node {
 func (n *node) add(object *corev1.Pod, of *class) {
 	n.pods = append(n.pods, pod{object, of, n, len(n.pods)})
 	n.free.subtract(of.request)
-	if pods.IsOfDaemonSet(object) {
+	if of.ofDaemonSet {
 		n.daemonSets.add(of.request)
 	}
 }

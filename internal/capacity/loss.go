@@ -121,5 +121,5 @@ func appendNew(list, elements []string) []string {
 // endsWithNode reports whether a pod terminates with its node and needs no other node. This is the
 // case for a pod of a DaemonSet and for a pod that is being deleted.
 func endsWithNode(p pod) bool {
-	return pods.IsOfDaemonSet(p.object) || !p.object.DeletionTimestamp.IsZero()
+	return p.class.ofDaemonSet || !p.object.DeletionTimestamp.IsZero()
 }

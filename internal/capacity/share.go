@@ -34,19 +34,24 @@ func (m *Members) Shares(resource corev1.ResourceName, workloads bool, limit int
 		pods    int
 		request int64
 	}
-	sums, total := map[string]sum{}, int64(0)
+	// Pods of a class have the same namespace and workload, whose names take longer than a count.
+	ofClass, total := map[*class]int{}, int64(0)
 	for _, n := range m.nodes {
 		for _, p := range n.pods {
-			name := p.object.Namespace
-			if workloads {
-				name += "/" + pods.WorkloadName(p.object)
-			}
-			s := sums[name]
-			s.pods++
-			s.request += p.class.request[i]
-			sums[name] = s
+			ofClass[p.class]++
 			total += p.class.request[i]
 		}
+	}
+	sums := map[string]sum{}
+	for of, count := range ofClass {
+		name := of.example.Namespace
+		if workloads {
+			name += "/" + pods.WorkloadName(of.example)
+		}
+		s := sums[name]
+		s.pods += count
+		s.request += int64(count) * of.request[i]
+		sums[name] = s
 	}
 	if total == 0 {
 		return nil

@@ -74,9 +74,11 @@ func (w *World) start(kind Kind) *feed {
 		defer close(f.done)
 		var running sync.WaitGroup
 		running.Go(func() { informer.RunWithContext(ctx) })
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		select {
+		case <-informer.HasSyncedChecker().Done(): // This does not poll every 100 ms, as WaitForCacheSync does.
 			note(func() { f.sorted, f.touched = nil, nil })
 			read()
+		case <-ctx.Done():
 		}
 		running.Wait()
 	}()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
@@ -88,9 +89,19 @@ func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*c
 // workloadNames lists at most mostWorkloads workloads with pods in the page's namespaces, as
 // NAMESPACE/TYPE/NAME.
 func workloadNames(list []*corev1.Pod, a address) []string {
-	names := map[string]bool{}
+	type owner struct{ namespace, kind, name string }
+	names, known := map[string]bool{}, map[owner]bool{}
 	for _, pod := range list {
-		kind, name := pods.Workload(pod)
+		controller := metav1.GetControllerOfNoCopy(pod)
+		if controller == nil {
+			continue
+		}
+		by := owner{pod.Namespace, controller.Kind, controller.Name}
+		if known[by] {
+			continue
+		}
+		known[by] = true
+		kind, name := pods.WorkloadOf(controller, pod.Labels)
 		if k := workload.Named(kind); k != nil && a.shows(pod.Namespace) {
 			names[pod.Namespace+"/"+strings.ToLower(k.Kind)+"/"+name] = true
 		}

@@ -28,8 +28,8 @@ const (
 	// askLimit is the time limit for a lookup in the API server.
 	askLimit = 10 * time.Second
 	// answerPatience is the maximum time that a newly opened page of a large cluster waits for the
-	// answers to its lookups. After that, the page shows the answers as unknown, and the page's
-	// stream shows them later.
+	// answers to its lookups and for its forecast. After that, the page shows them as unknown, and
+	// the page's stream shows them later.
 	answerPatience = 50 * time.Millisecond
 )
 

@@ -41,10 +41,10 @@ func (m *Member) build(ctx context.Context, path string, query url.Values, h has
 	return p, r.snapshot, err
 }
 
-// answersWithin returns a context that is done when the page must be shown even if its lookups are
-// still running.
+// answersWithin returns a context that is done when the page must be shown even if its lookups or its
+// forecast are still running. A page that lists come late for is not delayed further.
 func (r *request) answersWithin(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.recent && r.snapshot.large() {
+	if r.recent && (r.snapshot.large() || r.snapshot.late) {
 		return context.WithTimeout(ctx, answerPatience)
 	}
 	return context.WithCancel(ctx)
@@ -108,7 +108,7 @@ func (m *Member) kindsOf(b builder) []string {
 // the dashboard is limited, the snapshot contains no other pods.
 func (m *Member) read(ctx context.Context, b builder, h haste) *snapshot {
 	kinds := m.kindsOf(b)
-	snapshot := m.world.read(ctx, kinds, h.patience)
+	snapshot := m.world.read(ctx, kinds, h)
 	if slices.Contains(kinds, KindOwnPods) {
 		snapshot.objects[kindPods], snapshot.versions[kindPods] = snapshot.objects[KindOwnPods], snapshot.versions[KindOwnPods]
 		if p := snapshot.problems[KindOwnPods]; p != "" {

@@ -20,6 +20,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // TestOpenedPageOfALargeCluster checks that a page of a large cluster, when it is opened, shows the
@@ -42,7 +43,7 @@ func TestOpenedPageOfALargeCluster(t *testing.T) {
 			t.Errorf("as of %s, want %s with %s nodes and no old forecast:\n%.3000s", e.AsOf, asOf, nodes, e.HTML)
 		}
 	}
-	shows(opened, "12:00:00", "1000/1000")
+	shows(followed, "12:00:00", "1000/1000")
 	addNode(s, "node-new")
 	touchRestart(s)
 	now = now.Add(4 * time.Second)
@@ -54,6 +55,36 @@ func TestOpenedPageOfALargeCluster(t *testing.T) {
 	addNode(s, "node-newer")
 	now = now.Add(recentAge)
 	shows(opened, now.Format(time.TimeOnly), "1000/1002")
+}
+
+// TestOpenedPageDoesNotWaitForItsForecast checks that a page of a large cluster, when it is opened,
+// does not wait for a long forecast but says that it is being made. The pages are built again when
+// the forecast is there. The test uses the fake clock of synctest.
+func TestOpenedPageDoesNotWaitForItsForecast(t *testing.T) {
+	kinds := largeWorld()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSite(t, nil, kinds...)
+		m := memberOf(s)
+		m.models.forecasts.run = func(context.Context, forecast.Input) forecast.Forecast {
+			time.Sleep(forecastPatience / 2)
+			return forecast.Forecast{Summary: forecast.Summary{Started: 7}}
+		}
+		for _, v := range []struct {
+			haste
+			want  time.Duration
+			shows string
+		}{{opened, answerPatience, "The forecast is being made."}, {followed, forecastPatience/2 - answerPatience, "7 restarts will start"}, {opened, 0, "7 restarts will start"}} {
+			began := time.Now()
+			e, err := s.render(t.Context(), "/restarts", nil, v.haste)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != v.want || !strings.Contains(e.HTML, v.shows) {
+				t.Errorf("%+v: the page is there after %s, want %s and %q:\n%.3000s", v.haste, took, v.want, v.shows, e.HTML)
+			}
+		}
+		m.world.stopAll()
+	})
 }
 
 // touchRestart records a change of the first ScheduledRestart.
@@ -108,36 +139,70 @@ func TestSortedList(t *testing.T) {
 }
 
 // TestFirstPageComesBeforeAllObjects checks that a page is shown with the kinds that have been read
-// while the list of another kind is late, that the page says so, and that it does not wait again. A
-// program waits longer. The test uses the fake clock of synctest.
+// while the list of another kind is late, that the page says so, and that it does not wait again. It
+// waits longer for its main kind than for the others, and not for its lookups in addition. A program
+// waits longer for each kind. The test uses the fake clock of synctest.
 func TestFirstPageComesBeforeAllObjects(t *testing.T) {
-	synctest.Test(t, firstPageComesBeforeAllObjects)
-}
-
-func firstPageComesBeforeAllObjects(t *testing.T) {
-	var f fakeKind
-	late := f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil)
-	late.Source = unsupported{&cache.ListWatch{ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}}
-	s := newTestSite(t, nil,
-		f.kind(kindPools, &tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}}}, nil),
-		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{}, nil), late)
-	for _, tc := range []struct {
+	pools := &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}}}
+	type visit struct {
 		haste
 		want time.Duration
-	}{{standard.opened, firstShown}, {standard.followed, 0}, {standard.patient, firstRead}, {standard.patient, 0}} {
-		began := time.Now()
-		e, err := s.render(t.Context(), "/capacity", nil, tc.haste)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took != tc.want || !strings.Contains(e.HTML, "the API server has not sent the pods yet") {
-			t.Errorf("%+v: the page is there after %s, want %s:\n%s", tc.haste, took, tc.want, e.HTML)
-		}
 	}
-	memberOf(s).world.stopAll()
+	const lookup = time.Second // of the manager, which only the overview needs
+	for _, tc := range []struct {
+		name, path string
+		pools      time.Duration // until the list of pools, which is the main kind of all paths
+		shown      string
+		visits     []visit
+	}{
+		{"the main kind is there", "/capacity", 0, "the API server has not sent the pods yet", []visit{{standard.opened, restShown}, {standard.followed, 0}, {standard.patient, firstRead}, {standard.patient, 0}}},
+		{"the main kind comes", "/pools/worker", time.Second, "the API server has not sent the pods yet", []visit{{standard.opened, time.Second + restShown}, {standard.followed, 0}}},
+		{"the main kind does not come", "/", time.Hour, "the API server has not sent the nodepools yet", []visit{{standard.opened, firstShown + answerPatience}, {standard.followed, lookup - answerPatience}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var f fakeKind
+				kinds := []Kind{late(f.kind(kindPools, &tidekeeperv1.NodePool{}, pools, nil), tc.pools), late(f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil), time.Hour)}
+				for _, name := range overviewKinds {
+					if name != kindPools && name != kindPods {
+						kinds = append(kinds, f.kind(name, &corev1.Node{}, &corev1.NodeList{}, nil))
+					}
+				}
+				s := newTestSite(t, nil, kinds...)
+				memberOf(s).models.lookups.cluster.Manager = func(context.Context) view.Manager {
+					time.Sleep(lookup)
+					return view.Manager{}
+				}
+				for _, v := range tc.visits {
+					began := time.Now()
+					e, err := s.render(t.Context(), tc.path, nil, v.haste)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(began); took != v.want || !strings.Contains(e.HTML, tc.shown) {
+						t.Errorf("%+v: the page is there after %s, want %s:\n%s", v.haste, took, v.want, e.HTML)
+					}
+				}
+				memberOf(s).world.stopAll()
+			})
+		})
+	}
+}
+
+// late returns a kind whose lists are delayed.
+func late(kind Kind, by time.Duration) Kind {
+	source := kind.Source.(unsupported)
+	list := source.ListWithContextFunc
+	source.ListWatch = &cache.ListWatch{WatchFuncWithContext: source.WatchFuncWithContext, ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		select {
+		case <-time.After(by):
+			return list(ctx, o)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	kind.Source = source
+	return kind
 }
 
 // TestUnknownEvents checks that pages say that the events about an object are unknown if they cannot

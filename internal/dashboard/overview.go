@@ -18,7 +18,7 @@ import (
 
 var (
 	capacityKinds = []string{kindPools, kindNodes, kindPods}
-	poolKinds     = append([]string{kindMaintenances}, capacityKinds...)
+	poolKinds     = []string{kindPools, kindNodes, kindPods, kindMaintenances}
 	podsKinds     = []string{kindPods}
 	restartsKinds = func() []string {
 		kinds := []string{kindRestarts, kindFreezes, kindNamespaces, kindPods}

@@ -43,6 +43,8 @@ type page struct {
 
 // builder builds the pages whose paths match a route.
 type builder struct {
+	// kinds lists the kinds that the page needs. Without the first of them, its main kind, the page
+	// would show little, so it waits longer for that kind than for the others.
 	kinds []string
 	// own is set if the page only needs pods of the namespace to which the dashboard is limited.
 	own bool
@@ -60,18 +62,20 @@ type haste struct {
 	// recent is set if the page of a large cluster may show values that were computed up to
 	// recentAge ago.
 	recent bool
-	// patience is the maximum time to wait for the first list of a watched kind.
-	patience time.Duration
+	// patience is the maximum time to wait for the first list of a watched kind. rest is the maximum
+	// time to wait for the lists of the other kinds once the list of the page's main kind has
+	// arrived.
+	patience, rest time.Duration
 }
 
 var (
 	// patient configures JSON responses to programs, which need complete data in a single response.
-	patient = haste{patience: firstRead}
+	patient = haste{patience: firstRead, rest: firstRead}
 	// opened configures a page that has just been opened. The page's stream later sends current
 	// data.
-	opened = haste{recent: true, patience: firstShown}
+	opened = haste{recent: true, patience: firstShown, rest: restShown}
 	// followed configures the stream of a page, which sends the page again after changes.
-	followed = haste{patience: firstShown}
+	followed = haste{patience: firstShown, rest: restShown}
 )
 
 // errNotFound is the error for a page about a nonexistent object.

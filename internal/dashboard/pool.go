@@ -21,11 +21,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostNodeRows is the maximum number of nodes in the table on a pool's page. mostPodRows is the
-// maximum length of each list in the node panel: the pods, and the pods that block a drain.
+// mostNodeRows is the maximum number of nodes in the table on a pool's page. firstNodeRows is the
+// maximum below a histogram in which the user has chosen no level: a browser needs as long for 30
+// rows as for a map of 600 nodes. mostPodRows is the maximum length of each list in the node panel:
+// the pods, and the pods that block a drain.
 const (
-	mostNodeRows = 50
-	mostPodRows  = 30
+	mostNodeRows  = 50
+	firstNodeRows = 20
+	mostPodRows   = 30
 	// mostFewNodes is the number of nodes up to which a pool's page has no histogram, because a
 	// table suffices.
 	mostFewNodes = 40
@@ -200,8 +203,12 @@ func (d *poolData) addNodes(s *snapshot, a address, room *view.Room) {
 	if n, err := strconv.Atoi(d.CutOff); err == nil {
 		rows = slices.DeleteFunc(rows, func(row nodeRow) bool { return min(int(row.Fullest())/10, 10) != n })
 	}
-	d.More = max(0, len(rows)-mostNodeRows)
-	d.Nodes = rows[:min(len(rows), mostNodeRows)]
+	most := mostNodeRows
+	if len(histogram) > 0 && d.CutOff == "" {
+		most = firstNodeRows
+	}
+	d.More = max(0, len(rows)-most)
+	d.Nodes = rows[:min(len(rows), most)]
 	if node := byName[chosen]; node != nil {
 		d.Node = nodePanelOf(node, s.pods(), room, a)
 	}

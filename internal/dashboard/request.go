@@ -127,7 +127,7 @@ func (r *request) play(ahead time.Duration) {
 	leading := view.LeadingSince(r.manager(), r.unobserved(), s.now)
 	key := s.version(s.forecastKinds()...) + namespace + fmt.Sprint(settings.Limits, leading.Equal(s.now))
 	recent := r.recent && s.large()
-	r.played = r.models.forecasts.get(r.ctx, ahead, key, recent, func() forecast.Input {
+	r.played = r.models.forecasts.get(r.asks.ctx, ahead, key, recent, func() forecast.Input {
 		now := s.now.Truncate(time.Second)
 		return forecast.Input{
 			Restarts: s.restarts(), Targets: s.targets(), Freezes: s.freezes(), Limits: settings.Limits, AssumedDuration: assumedDuration,

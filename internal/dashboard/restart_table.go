@@ -47,12 +47,11 @@ type restartRow struct {
 // serious problems come first, and equally serious rows are sorted by the next start. The caller
 // must complete each displayed row with [restartTable.complete].
 func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
-	values := make([]tidekeeperv1.ScheduledRestart, len(list))
-	for i := range list {
-		values[i] = *list[i]
+	shared := view.Shared{}
+	for _, object := range list {
+		shared.Add(object)
 	}
-	shared := view.SharedTargets(values)
-	rows := []restartRow{}
+	rows := make([]restartRow, 0, len(list))
 	for _, object := range list {
 		shown := view.RestartOf(object, shared)
 		shown.AddFreezes(object, t.freezes[object.Namespace], t.now)

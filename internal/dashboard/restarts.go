@@ -19,7 +19,7 @@ import (
 
 // Maximum numbers of rows in the tables of the restarts page.
 const (
-	mostRestartRows = 60
+	mostRestartRows = 30
 	mostMinutes     = 40
 	mostUnserved    = 8
 )

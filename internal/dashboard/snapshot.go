@@ -31,6 +31,8 @@ type snapshot struct {
 	objects map[string][]metav1.Object
 	// unserved is the set of optional kinds that the cluster does not serve.
 	unserved map[string]bool
+	// late is set if the page is shown although the list of a kind has not arrived yet.
+	late bool
 	// problems maps kinds to the reason why their objects could not be read.
 	problems map[string]string
 	// checks maps kinds to the command with which the user can check the permission to list them.
@@ -75,27 +77,20 @@ func (s *snapshot) age() time.Time {
 	return s.asOf
 }
 
-// read returns the objects of the given kinds. It waits for the first list of each kind, but not
-// longer than patience. If a list has not arrived by then, the snapshot reports a problem with the
-// kind, and later calls with the same patience do not wait for it.
-func (w *World) read(ctx context.Context, names []string, patience time.Duration) *snapshot {
+// read returns the objects of the given kinds, of which the first is the main kind of the page. It
+// waits for the first list of each kind, but only as long as h permits. If a list has not arrived
+// by then, the snapshot reports a problem with the kind, and later calls with the same patience do
+// not wait for it.
+func (w *World) read(ctx context.Context, names []string, h haste) *snapshot {
 	feeds := w.use(names)
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for _, f := range w.awaited(feeds, patience) {
-		select {
-		case <-f.synced:
-		case <-f.failed:
-		case <-ctx.Done():
-		}
-	}
+	gaveUp := w.await(ctx, feeds, h)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]metav1.Object{}, problems: map[string]string{}, checks: map[string]string{}, unserved: map[string]bool{}}
 	for i, name := range names {
 		f := feeds[i]
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			f.waited = max(f.waited, patience)
+		if gaveUp {
+			f.waited = max(f.waited, h.patience)
 		}
 		s.versions[name] = f.version
 		switch {
@@ -109,6 +104,7 @@ func (w *World) read(ctx context.Context, names []string, patience time.Duration
 			}
 			continue
 		case !isClosed(f.synced):
+			s.late = true
 			s.problems[name] = cmp.Or(f.unreached, "the API server has not sent the "+name+" yet")
 			continue
 		}
@@ -118,6 +114,33 @@ func (w *World) read(ctx context.Context, names []string, patience time.Duration
 		}
 	}
 	return s
+}
+
+// await waits for the first list of each feed, but only as long as h permits. The first feed is that
+// of the page's main kind. It reports whether a time limit has ended the wait.
+func (w *World) await(ctx context.Context, feeds []*feed, h haste) (gaveUp bool) {
+	awaited := w.awaited(feeds, h.patience)
+	ctx, cancel := context.WithTimeout(ctx, h.patience)
+	defer cancel()
+	if len(awaited) > 0 && awaited[0] == feeds[0] {
+		awaited[0].await(ctx)
+		awaited = awaited[1:]
+	}
+	ctx, cancelRest := context.WithTimeout(ctx, h.rest)
+	defer cancelRest()
+	for _, f := range awaited {
+		f.await(ctx)
+	}
+	return errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// await waits for the feed's first list, or an error instead.
+func (f *feed) await(ctx context.Context) {
+	select {
+	case <-f.synced:
+	case <-f.failed:
+	case <-ctx.Done():
+	}
 }
 
 // awaited returns the feeds whose first list the page must wait for. It omits feeds for which an

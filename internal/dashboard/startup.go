@@ -232,7 +232,8 @@ func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, not
 		if !ready && !ended {
 			notReady++
 		}
-		if !ready || ended || len(list) == top && seconds < list[top-1].Seconds {
+		// The pods are sorted by namespace and name, like equally slow start-ups.
+		if !ready || ended || len(list) == top && seconds <= list[top-1].Seconds {
 			continue
 		}
 		list = view.Slowest(append(list, view.StartupOf(pod, nil, u.now)), top)

@@ -23,8 +23,9 @@ const (
 	// contains all changes during the pause.
 	coalesce = 300 * time.Millisecond
 	// longestPause is the maximum pause between two versions of a page. The pause is proportional
-	// to the time spent on building the page.
-	longestPause = 10 * time.Second
+	// to the time spent on building the page, which on a busy machine is mostly a wait for a
+	// processor.
+	longestPause = 2 * time.Second
 	// beat is the interval after which a stream sends a page even without changes, to update the
 	// displayed times.
 	beat = 5 * time.Second

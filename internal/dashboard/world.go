@@ -26,6 +26,8 @@ const (
 	// firstShown is the maximum time that a page waits for the first list of a kind. After that, the
 	// page shows the kinds that have been read, and names the others.
 	firstShown = 2 * time.Second
+	// restShown is the maximum time that a page waits for its other kinds once it has the main kind.
+	restShown = 500 * time.Millisecond
 )
 
 // Kind defines a kind of objects that a [World] watches.

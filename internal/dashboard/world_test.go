@@ -36,7 +36,7 @@ var standard = struct{ patient, opened, followed haste }{patient, opened, follow
 // Tests of how long they wait use the variable standard.
 func TestMain(m *testing.M) {
 	for _, h := range []*haste{&patient, &opened, &followed} {
-		h.patience = waitfor.Patience
+		h.patience, h.rest = waitfor.Patience, waitfor.Patience
 	}
 	os.Exit(m.Run())
 }
@@ -113,7 +113,7 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 	later := func(d time.Duration) { clock.Lock(); defer clock.Unlock(); now = now.Add(d) }
 
 	for range 3 {
-		if s := w.read(t.Context(), []string{"nodes"}, waitfor.Patience); len(listOf[*corev1.Node](s, "nodes")) != 1 {
+		if s := w.read(t.Context(), []string{"nodes"}, patient); len(listOf[*corev1.Node](s, "nodes")) != 1 {
 			t.Fatalf("there are %d nodes, want 1", len(s.objects["nodes"]))
 		}
 	}

@@ -97,7 +97,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	profile := r.profileCPU(r.churn)
 	audit := r.Audit(t, "tidekeeper/")
 	seenBefore := bare.seen(t)
-	start, before, bareBefore := time.Now(), cpuTime(t, r.manager.Pid()), cpuTime(t, bare.Process.Pid)
+	start, before, bareBefore := time.Now(), framework.CPUTime(t, r.manager.Pid()), framework.CPUTime(t, bare.Process.Pid)
 	tick := time.NewTicker(time.Second / ticks)
 	defer tick.Stop()
 	for generation := range generations {
@@ -119,8 +119,8 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 		}
 		return nil
 	})
-	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / took.Seconds()
-	limit := (cpuTime(t, bare.Process.Pid) - bareBefore).Seconds() / took.Seconds()
+	used := (framework.CPUTime(t, r.manager.Pid()) - before).Seconds() / took.Seconds()
+	limit := (framework.CPUTime(t, bare.Process.Pid) - bareBefore).Seconds() / took.Seconds()
 	var status float64
 	for _, request := range audit.Requests(t) {
 		switch {

@@ -30,9 +30,9 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	r.start(t, fmt.Sprintf("--max-concurrent-restarts=%d", r.schedules), "--restart-namespace-share=100", "--pprof-bind-address="+r.pprof)
 	at, claimed := r.makeDue(t), claimAhead(r.schedules)
 	audit := r.Audit(t, "tidekeeper/")
-	start, before := time.Now(), cpuTime(t, r.manager.Pid())
+	start, before := time.Now(), framework.CPUTime(t, r.manager.Pid())
 	time.Sleep(time.Until(at.Add(-claimed - 500*time.Millisecond))) // sleep: the manager is observed while the schedules wait
-	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
+	used := (framework.CPUTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
 	asked := 0.0
 	// On a busy machine the test may wake up only after the first claim.
 	requests := audit.Requests(t)

@@ -131,9 +131,9 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	defer cancel()
 	profile := r.profileCPU(r.rest)
 	audit := r.Audit(t, "tidekeeper/")
-	start, before := time.Now(), cpuTime(t, r.manager.Pid())
+	start, before := time.Now(), framework.CPUTime(t, r.manager.Pid())
 	time.Sleep(r.rest) // sleep: the idle manager is observed during this time
-	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
+	used := (framework.CPUTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
 	files[r.report.Scale+"-"+key+"-cpu.pprof"] = <-profile
 	var reads, writes float64
 	for _, request := range audit.Requests(t) {
@@ -220,7 +220,7 @@ func (r *run) awaitIdle(t *testing.T) {
 	}
 	used := func() (all time.Duration) {
 		for _, pid := range pids {
-			all += cpuTime(t, pid)
+			all += framework.CPUTime(t, pid)
 		}
 		return all
 	}

@@ -322,7 +322,6 @@ async function go(focus) {
   if ($("q") !== document.activeElement) $("q").value = new URLSearchParams(location.search).get("q") || "";
   $("search").hidden = !/^\/(restarts|pods)?$/.test(location.pathname);
   const here = location.pathname + location.search;
-  let wait = 0;
   stop();
   if (ahead.address === here) await ahead.done;
   if (here !== location.pathname + location.search) return;
@@ -337,11 +336,10 @@ async function go(focus) {
     if (here !== location.pathname + location.search) return;
     if (answer.status === 401) return noToken();
     if (answer.ok) put(await answer.json()); else return refuse(await answer.text());
-    wait = 300; // What is new since is sent then, unless another page is visited before.
   } catch { /* The stream says so. */ }
   if (focus) main.focus({ preventScroll: true });
   if (location.hash) document.querySelector("#" + CSS.escape(location.hash.slice(1)))?.scrollIntoView();
-  later(wait);
+  later(300); // The page is painted first. What is new is sent then, unless another page is visited before.
 }
 
 // opener is the row or the square whose panel is open: closing the panel gives it the focus back.
