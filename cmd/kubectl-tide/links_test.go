@@ -30,7 +30,6 @@ func TestPluginLinksNoManager(t *testing.T) {
 	for _, path := range []string{
 		runtime, runtime + "/pkg/manager", runtime + "/pkg/builder", runtime + "/pkg/controller", runtime + "/pkg/cache",
 		runtime + "/pkg/webhook", runtime + "/pkg/leaderelection", runtime + "/pkg/certwatcher", runtime + "/pkg/metrics/server",
-		"github.com/prometheus/client_golang/prometheus/promhttp",
 		"tidekeeper.dev/tidekeeper/internal/manager", "tidekeeper.dev/tidekeeper/internal/controller",
 	} {
 		if linked[path] {

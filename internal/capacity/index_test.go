@@ -86,7 +86,6 @@ func (c *counter) counts() map[string]int {
 // pods of the cluster finds, that each pod knows these counters, and that a simulated loss leaves the
 // counters as they were.
 func TestCountersCountAllSelectedPods(t *testing.T) {
-	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		list, pods := drawRelated(t)
 		c := newCluster(list, pods)

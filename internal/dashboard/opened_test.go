@@ -66,7 +66,7 @@ func TestOpenedPageDoesNotWaitForItsForecast(t *testing.T) {
 		s := newTestSite(t, nil, kinds...)
 		m := memberOf(s)
 		m.models.forecasts.run = func(context.Context, forecast.Input) forecast.Forecast {
-			time.Sleep(forecastPatience / 2)
+			time.Sleep(forecastPatience / 2) // sleep: on the fake clock, the time that the forecast takes
 			return forecast.Forecast{Summary: forecast.Summary{Started: 7}}
 		}
 		for _, v := range []struct {
@@ -170,7 +170,7 @@ func TestFirstPageComesBeforeAllObjects(t *testing.T) {
 				}
 				s := newTestSite(t, nil, kinds...)
 				memberOf(s).models.lookups.cluster.Manager = func(context.Context) view.Manager {
-					time.Sleep(lookup)
+					time.Sleep(lookup) // sleep: on the fake clock, the time that the lookup takes
 					return view.Manager{}
 				}
 				for _, v := range tc.visits {

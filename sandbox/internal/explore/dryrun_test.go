@@ -20,7 +20,7 @@ func TestLogErrors(t *testing.T) {
 		"I0601 10:00:00.000000  1 main.go:1] Starting",
 		"E0601 10:00:01.000000  1 main.go:7] cannot sell bread",
 		"E0601 10:00:02.500000  1 main.go:7] cannot sell bread",
-		`{"level":"info","msg":"mirrored"}`, // It is no word of its own.
+		`{"level":"info","msg":"mirrored"}`, // not a separate word
 		`{"level":"error","msg":"no oven"}`,
 		`time=now level=error msg="no oven"`,
 		"panic: no flour",
