@@ -57,8 +57,11 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
 		most, lacking = needs.limit(n, true, most, lacking)
+		copies, limit := m.axes.copies(n.free, class.request)
+		copies, limit = needs.limit(n, false, copies, limit)
 		reasons := append(class.refusals(n.object), needs.refusals(n.object)...)
-		tooSmall := class.unknown == "" && most == 0
+		// A node with more volumes than its attach limit takes pods that bring no other ones.
+		tooSmall := class.unknown == "" && most == 0 && copies == 0
 		switch {
 		case class.unknown != "":
 			reasons = append(reasons, "no node has "+string(class.unknown))
@@ -75,8 +78,6 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
-		copies, limit := m.axes.copies(n.free, class.request)
-		copies, limit = needs.limit(n, false, copies, limit)
 		if copies == 0 {
 			refusals[Count{What: "not enough " + limit}]++
 			continue
@@ -91,6 +92,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 		free = append(free, nodeFit{n, copies, limit})
 		f.AtMost = appendNew(f.AtMost, needs.uncertain(n))
 	}
+	free = needs.first(free, refusals)
 	f.share(free, rules.shared(), refusals)
 	needs.complete(&f, free)
 	if f.Copies > 0 && slices.ContainsFunc(m.classes.relations.nodes, func(n *node) bool { return needs.devices.failsOn(n) && len(class.refusals(n.object)) == 0 }) {

@@ -28,9 +28,14 @@ func (s needs) limit(n *node, empty bool, copies int64, by string) (int64, strin
 	return s.devices.limit(n, empty, copies, by)
 }
 
-// refusals returns the reasons why a node takes no such pod, regardless of its other pods.
+// refusals returns the reasons why a node takes no copy of the pod, regardless of its other pods.
 func (s needs) refusals(n *corev1.Node) []string {
-	return append(s.volumes.refusals(n), s.devices.refusals(n)...)
+	return append(s.volumes.refusalsOfAll(n), s.devices.refusals(n)...)
+}
+
+// first returns the nodes that accept copies, or none if no node accepts the first copy.
+func (s needs) first(free nodeFits, refusals map[Count]int) nodeFits {
+	return s.volumes.first(free, refusals)
 }
 
 // single returns the name of the constraint that limits the cluster to one copy of the pod, or ""
@@ -50,7 +55,7 @@ func (s needs) uncertain(n *node) []string {
 // complete applies the constraints that apply to all nodes together. free lists the nodes that
 // accept copies.
 func (s needs) complete(f *Fit, free nodeFits) {
-	s.volumes.complete(f)
+	s.volumes.complete(f, free)
 	s.devices.complete(f, free)
 }
 

@@ -16,8 +16,9 @@ import (
 
 // attachedVolumes holds the volumes on a node that count against its attach limits.
 type attachedVolumes struct {
-	// byPods contains the volumes of the node's pods.
-	byPods map[volumeID]bool
+	// byPods contains the volumes of the node's pods. others contains the volumes that are attached
+	// without such a pod.
+	byPods, others map[volumeID]bool
 	// count maps each driver to its number of volumes on the node, including those that are still
 	// attached without a pod that uses them.
 	count map[string]int64
@@ -26,7 +27,7 @@ type attachedVolumes struct {
 }
 
 func newAttached() *attachedVolumes {
-	return &attachedVolumes{byPods: map[volumeID]bool{}, count: map[string]int64{}}
+	return &attachedVolumes{byPods: map[volumeID]bool{}, others: map[volumeID]bool{}, count: map[string]int64{}}
 }
 
 // add counts a volume of a pod.
@@ -83,14 +84,13 @@ func (s *storage) countOn(n *node) *attachedVolumes {
 	for _, p := range n.pods {
 		s.addPod(a, p.object)
 	}
-	others := map[volumeID]bool{}
 	for _, attachment := range s.attachments[n.object.Name] {
 		if attachment.Spec.Source.PersistentVolumeName == nil {
 			continue
 		}
 		if pv := s.volumes[*attachment.Spec.Source.PersistentVolumeName]; pv != nil && pv.Spec.CSI != nil {
-			if id := (volumeID{attachment.Spec.Attacher, pv.Spec.CSI.VolumeHandle}); !a.byPods[id] && !others[id] {
-				others[id] = true
+			if id := (volumeID{attachment.Spec.Attacher, pv.Spec.CSI.VolumeHandle}); !a.byPods[id] && !a.others[id] {
+				a.others[id] = true
 				a.count[id.driver]++
 			}
 		}
@@ -127,6 +127,19 @@ func (d *demand) missing(driver string, from ...*attachedVolumes) (shared, own i
 	return shared, own
 }
 
+// attachedAlone returns how many of the volumes of a driver that all copies share are attached to a
+// node without a pod that uses them.
+func (d *demand) attachedAlone(driver string, to *attachedVolumes) (count int64) {
+	seen := map[volumeID]bool{}
+	for _, v := range d.volumes {
+		if v.driver == driver && !v.own && to.others[v.volumeID] && !seen[v.volumeID] {
+			seen[v.volumeID] = true
+			count++
+		}
+	}
+	return count
+}
+
 // limit reduces the number of copies of the pod that fit on a node by the attach limits of the node, and
 // returns what limits the number. If `empty` is set, only the pods of DaemonSets are on the node.
 func (d *demand) limit(n *node, empty bool, copies int64, by string) (int64, string) {
@@ -151,8 +164,12 @@ func (d *demand) limit(n *node, empty bool, copies int64, by string) (int64, str
 		switch room := limit - used.count[v.driver] - shared; {
 		case room < 0:
 			fits = 0
+		case own > room:
+			fits = 0
 		case own > 0:
-			fits = room / own
+			// As in the scheduler, a shared volume that is attached without a pod counts twice for the
+			// first copy, and once for the others.
+			fits = (room + d.attachedAlone(v.driver, used)) / own
 		}
 		if fits < copies {
 			copies, by = fits, "attachable volumes of "+v.driver
@@ -164,12 +181,17 @@ func (d *demand) limit(n *node, empty bool, copies int64, by string) (int64, str
 // refusals returns the reasons why the pod's volumes admit no pod to a node, regardless of its
 // other pods.
 func (d *demand) refusals(n *corev1.Node) []string {
+	return d.refusalsBy(n, func(place) bool { return true })
+}
+
+// refusalsBy is like refusals, for the places that `counts` selects.
+func (d *demand) refusalsBy(n *corev1.Node, counts func(place) bool) []string {
 	if d == nil {
 		return nil
 	}
 	reasons := slices.Clone(d.never)
 	for _, p := range d.places {
-		if !p.admits(n) {
+		if counts(p) && !p.admits(n) {
 			reasons = appendNew(reasons, []string{p.why})
 		}
 	}
@@ -214,14 +236,42 @@ func (d *demand) uncertain(n *node) (list []string) {
 	return list
 }
 
+// refusalsOfAll is like refusals, but omits reasons that apply only to the first copy of the pod.
+func (d *demand) refusalsOfAll(n *corev1.Node) []string {
+	return d.refusalsBy(n, func(p place) bool { return !p.first })
+}
+
+// first returns the nodes that accept copies, given those that accept any copy but the first. There
+// are none if no node accepts the first copy, and no others than those if it is the only copy. The
+// reasons of the nodes that are left out are added to refusals.
+func (d *demand) first(free nodeFits, refusals map[Count]int) (result nodeFits) {
+	if d == nil {
+		return free
+	}
+	for _, fit := range free {
+		if len(d.refusals(fit.node.object)) == 0 {
+			result = append(result, fit)
+		}
+	}
+	if len(result) > 0 && d.once == "" {
+		return free
+	}
+	for _, fit := range free {
+		if reasons := d.refusals(fit.node.object); len(reasons) > 0 {
+			refusals[Count{What: strings.Join(reasons, " and ")}]++
+		}
+	}
+	return result
+}
+
 // complete applies the constraints of claims that copies share to the number of copies on all
-// nodes.
-func (d *demand) complete(f *Fit) {
+// nodes. free lists the nodes that accept copies.
+func (d *demand) complete(f *Fit, free nodeFits) {
 	switch {
 	case d == nil:
 	case d.once != "":
 		f.Copies = min(f.Copies, 1)
-	case f.Copies > 1:
+	case f.Copies > 1, len(free) > 1 && slices.ContainsFunc(d.places, func(p place) bool { return p.first }):
 		for _, name := range d.unbound {
 			f.AtMost = appendNew(f.AtMost, []string{"unbound " + name})
 		}

@@ -54,6 +54,9 @@ type place struct {
 	admits func(n *corev1.Node) bool
 	// key is equal for places that admit the same nodes for the same reason.
 	key string
+	// first is true if only the first copy must be there: afterwards, the volume exists and may be
+	// usable on more nodes.
+	first bool
 }
 
 // usage describes how a pod uses a claim.
@@ -175,9 +178,10 @@ func (d *demand) addEphemeral(object *corev1.Pod, v *corev1.Volume, again bool) 
 	before := *d
 	d.addNew(u, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: u.key.Namespace, Name: u.key.Name, Annotations: template.Annotations, Labels: template.Labels}, Spec: template.Spec})
 	if template.Name != "" && (d.unread("persistentvolumeclaims") || d.storage.hasUnused(u.key.Namespace, template.Name)) {
-		// The next copies use these claims instead of new ones, so they may run elsewhere.
+		// The next copies use these claims instead of new ones, so they may run elsewhere, and their
+		// volumes may be of other drivers, or still attached.
 		d.lacks("existing claims of volume " + v.Name)
-		d.never, d.places = before.never, before.places
+		d.never, d.places, d.volumes = before.never, before.places, before.volumes
 	}
 }
 
@@ -266,7 +270,7 @@ func waits(class *storagev1.StorageClass) bool {
 // the scheduler chooses.
 func (d *demand) addProvisioned(u usage, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) {
 	if node, selected := claim.Annotations[selectedNode]; selected {
-		d.places = append(d.places, place{why: u.name + " is for another node", admits: func(n *corev1.Node) bool { return n.Name == node }, key: node})
+		d.places = append(d.places, place{why: u.name + " is for another node", admits: func(n *corev1.Node) bool { return n.Name == node }, key: node, first: !u.own})
 	}
 	d.unread("persistentvolumes")
 	static := slices.DeleteFunc(slices.Clone(d.storage.free[class.Name]), func(pv *corev1.PersistentVolume) bool { return !satisfies(pv, claim) })

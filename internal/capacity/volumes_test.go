@@ -132,9 +132,17 @@ func volumeFits() []volumeFit {
 		{name: "ReadWriteOncePod in use", claims: one, change: oncePod, running: []*corev1.Pod{using(aPod("other", "", "", "b1"), one, nil)},
 			refused: []Count{{What: "ReadWriteOncePod claim in use", Nodes: 2}, elsewhere[0]}},
 		{name: "unbound, and it waits for the pod", claims: []string{"later"}, copies: 8, limited: cpu(2), refused: []Count{{What: "topology of StorageClass wait-a", Nodes: 1}}, atMost: []string{"unbound claim later"}},
-		{name: "unbound, and a node is selected", claims: []string{"later"}, copies: 4, limited: cpu(1), atMost: []string{"unbound claim later"},
-			refused: []Count{{What: "claim later is for another node", Nodes: 1}, {What: "claim later is for another node and topology of StorageClass wait-a", Nodes: 1}},
+		{name: "unbound, and a node is selected", claims: []string{"later"}, copies: 8, limited: cpu(2), atMost: []string{"unbound claim later"},
+			refused: []Count{{What: "topology of StorageClass wait-a", Nodes: 1}}, change: func(v *Volumes) { v.Claims[1].Annotations = map[string]string{selectedNode: "a2"} }},
+		{name: "unbound, and the selected node is full", claims: []string{"later"}, running: []*corev1.Pod{new(aPod("other", "", "", "a2", "cpu", "4"))},
+			refused: []Count{{What: "claim later is for another node", Nodes: 1}, {What: "not enough cpu", Nodes: 1}, {What: "topology of StorageClass wait-a", Nodes: 1}},
 			change:  func(v *Volumes) { v.Claims[1].Annotations = map[string]string{selectedNode: "a2"} }},
+		{name: "unbound for one pod, and a node is selected", claims: []string{"later"}, copies: 1, limited: []Count{{What: "ReadWriteOncePod claim later", Nodes: 1}},
+			refused: []Count{{What: "claim later is for another node", Nodes: 1}, {What: "topology of StorageClass wait-a", Nodes: 1}},
+			change: func(v *Volumes) {
+				v.Claims[1].Annotations = map[string]string{selectedNode: "a2"}
+				v.Claims[1].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+			}},
 		{name: "unbound, and it should be bound", claims: []string{"soon"}, refused: none("claim soon is not bound")},
 		{name: "no StorageClass of the name", claims: []string{"later"}, refused: none("claim later: no StorageClass wait-a"), change: func(v *Volumes) { v.Classes = nil }},
 		{name: "no right to list StorageClasses", claims: []string{"later"}, copies: 12, limited: cpu(3), atMost: []string{"persistent volumes (no right to list storageclasses)"}, change: func(v *Volumes) {
@@ -210,6 +218,12 @@ func attachFits() []volumeFit {
 			refused: []Count{elsewhere, {What: "larger than the node: " + slots, Nodes: 1, TooSmall: true}}},
 		{name: "a shared volume that is there already", claims: []string{"data"}, change: limits(1, 9, 9), copies: 8, limited: []Count{{What: "cpu", Nodes: 2}}, refused: []Count{elsewhere},
 			running: []*corev1.Pod{using(aPod("same", "", "", "a1"), []string{"data"}, nil)}},
+		{name: "a shared volume that is attached without a pod", claims: []string{"data"}, classes: []string{"wait"}, copies: 2, limited: []Count{{What: slots, Nodes: 1}}, change: func(v *Volumes) {
+			limits(3, 1, 9)(v)
+			v.Attachments = []*storagev1.VolumeAttachment{{Spec: storagev1.VolumeAttachmentSpec{NodeName: "a1", Attacher: driver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv")}}}}
+		}, refused: []Count{elsewhere, {What: "larger than the node: " + slots, Nodes: 1, TooSmall: true}}},
+		{name: "a shared volume on a node that has too many", claims: []string{"data"}, change: limits(0, 0, 9), copies: 4, limited: []Count{{What: "cpu", Nodes: 1}},
+			running: []*corev1.Pod{using(aPod("same", "", "", "a1"), []string{"data"}, nil)}, refused: []Count{elsewhere, {What: "larger than the node: " + slots, Nodes: 1, TooSmall: true}}},
 		{name: "volumes of other pods", classes: []string{"wait"}, copies: 4, limited: []Count{{What: slots, Nodes: 2}}, refused: []Count{{What: "not enough " + slots, Nodes: 1}},
 			running: []*corev1.Pod{using(aPod("x", "", "", "a1"), []string{"data"}, nil), using(aPod("y", "", "", "a1"), []string{"data"}, nil)}, change: limits(1, 2, 2)},
 		{name: "volumes that are still attached", classes: []string{"wait"}, copies: 5, limited: []Count{{What: slots, Nodes: 3}}, change: func(v *Volumes) {
@@ -236,6 +250,7 @@ func TestFitStatefulSetVolumes(t *testing.T) {
 	equal(t, "copies", int64(8), f.Copies)
 	equal(t, "at most", []string{}, f.AtMost)
 	v.Claims = append(v.Claims, aClaim("own-0-db-1", "pv-1", ""))
+	v.CSINodes = []*storagev1.CSINode{aCSINode("a1", 1)} // The volume of this claim may be of another driver.
 	f = New(threeNodes(), running).WithVolumes(v).Members(names).Fit(pod)
 	equal(t, "copies with an existing claim", int64(12), f.Copies)
 	equal(t, "at most with an existing claim", []string{"existing claims of volume own-0"}, f.AtMost)

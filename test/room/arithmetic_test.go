@@ -53,7 +53,7 @@ func (w *world) fit() capacity.Fit {
 	for i, n := range w.nodes {
 		names[i] = n.Name
 	}
-	return capacity.New(w.nodes, w.pods).Members(names).Fit(w.copy)
+	return capacity.New(w.nodes, w.pods).WithVolumes(w.seen()).Members(names).Fit(w.copy)
 }
 
 // free returns the CPU and memory of a node that no pod requests.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -19,17 +20,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing/framework"
 )
 
-// filters lists the scheduler's default plugins that keep pods of these worlds from nodes. The
-// worlds have no volumes and no resource claims.
+// filters lists the scheduler's default plugins that keep pods of these worlds from nodes, in the
+// scheduler's order. The worlds have no resource claims.
 var filters = []string{
 	names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts,
-	names.NodeResourcesFit, names.PodTopologySpread, names.InterPodAffinity,
+	names.NodeResourcesFit, names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeBinding, names.VolumeZone, names.PodTopologySpread, names.InterPodAffinity,
 }
 
 // oracle places pods by the filters of the scheduler, on a random node among those that the filters
@@ -37,6 +39,7 @@ var filters = []string{
 type oracle struct {
 	filters framework.Framework
 	nodes   *lister
+	storage *binder
 	// nominated holds the pods for which the scheduler has made room, by node.
 	nominated  nominator
 	preemption *defaultpreemption.DefaultPreemption
@@ -66,7 +69,8 @@ func newOracle(ctx context.Context) (*oracle, error) {
 	o := &oracle{nodes: &lister{cache.NewEmptySnapshot()}, nominated: nominator{}}
 	f, err := schedulertesting.NewFramework(ctx, register, "default-scheduler",
 		runtime.WithClientSet(client), runtime.WithInformerFactory(informers),
-		runtime.WithSnapshotSharedLister(o.nodes), runtime.WithMutableSnapshotLister(o.nodes), runtime.WithPodNominator(o.nominated), runtime.WithParallelism(1))
+		runtime.WithSnapshotSharedLister(o.nodes), runtime.WithMutableSnapshotLister(o.nodes), runtime.WithPodNominator(o.nominated), runtime.WithParallelism(1),
+		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(informers.Storage().V1().CSINodes().Lister())))
 	if err != nil {
 		return nil, fmt.Errorf("make the scheduler's filters: %w", err)
 	}
@@ -74,6 +78,7 @@ func newOracle(ctx context.Context) (*oracle, error) {
 	if o.preemption, err = newPreemption(ctx, f); err != nil {
 		return nil, err
 	}
+	o.storage = newBinder(informers)
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())
 	return o, nil
@@ -82,16 +87,23 @@ func newOracle(ctx context.Context) (*oracle, error) {
 // copies returns how many copies of a pod are placed, one after the other, until no node admits
 // another one.
 func (o *oracle) copies(ctx context.Context, w *world, random *rand.Rand) (int, error) {
+	if err := o.storage.reset(w); err != nil {
+		return 0, fmt.Errorf("store the volumes: %w", err)
+	}
 	pods := w.pods
 	for count := 0; ; count++ {
-		admitted, err := o.admitted(ctx, w.copy, pods, w.nodes)
+		placed := w.copyOf(count)
+		if err := o.storage.create(w.ownClaims(placed, count), w, random); err != nil {
+			return count, fmt.Errorf("create the claims of a copy: %w", err)
+		}
+		admitted, err := o.admitted(ctx, placed, pods, w.nodes)
 		if err != nil || len(admitted) == 0 {
 			return count, err
 		}
-		placed := w.copy.DeepCopy()
-		placed.Name = fmt.Sprint("copy-", count)
-		placed.UID = ""
 		placed.Spec.NodeName = admitted[random.IntN(len(admitted))]
+		if err := o.storage.bind(placed, w.nodeOf(placed)); err != nil {
+			return count, fmt.Errorf("bind the volumes of a copy: %w", err)
+		}
 		pods = append(pods[:len(pods):len(pods)], placed)
 	}
 }
@@ -103,8 +115,8 @@ func (o *oracle) admitted(ctx context.Context, pod *corev1.Pod, pods []*corev1.P
 	state := framework.NewCycleState()
 	limited, status, _ := o.filters.RunPreFilterPlugins(ctx, state, pod)
 	switch {
-	case status.IsRejected():
-		return nil, nil
+	case status.IsRejected(), apierrors.IsNotFound(status.AsError()):
+		return nil, nil // Without the StorageClass of a claim, the scheduler fails instead.
 	case !status.IsSuccess():
 		return nil, fmt.Errorf("prepare the scheduler's filters: %w", status.AsError())
 	}

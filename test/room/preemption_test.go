@@ -29,7 +29,7 @@ type preemptionWorld struct {
 
 // newPreemptionWorld returns a random cluster. Most nodes are full.
 func newPreemptionWorld(seed uint64) *preemptionWorld {
-	w := &preemptionWorld{world: newWorld(seed)}
+	w := &preemptionWorld{world: newPlainWorld(seed)}
 	w.Rand = rand.New(rand.NewPCG(seed, 3))
 	for _, n := range w.nodes {
 		for k := range w.IntN(8) {

@@ -42,7 +42,7 @@ func TestFitEqualsScheduler(t *testing.T) {
 		}
 		t.Errorf("SEED=%d: %d copies fit (not evaluated: %q), and the scheduler places %d", w.seed, says.Copies, says.AtMost, got)
 		if os.Getenv("CASES") == "1" {
-			for _, object := range []any{w.nodes, w.pods, w.copy, says} {
+			for _, object := range []any{w.nodes, w.pods, w.volumes, w.copy, says} {
 				text, _ := yaml.Marshal(object)
 				t.Logf("%s", text)
 			}

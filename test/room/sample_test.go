@@ -6,6 +6,7 @@ package room
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ func TestFitEqualsRealScheduler(t *testing.T) {
 	r := newRecord("sample", setting.Number(t, "SAMPLE", 5, 1), setting.Number(t, "SEED", 1, 0))
 	for i := range r.Worlds {
 		w := newWorld(r.seed(i))
+		w.forgetNodes()
 		says := w.fit()
 		// One more than fit: that one must stay without a node.
 		got := int64(s.place(t, w, int(says.Copies)+1, len(says.AtMost) == 0))
@@ -100,13 +102,20 @@ func (s *scheduler) place(t *testing.T, w *world, copies int, allButOne bool) (p
 	t.Helper()
 	s.create(t, w)
 	pods := s.CoreV1().Pods("shop")
+	random := rand.New(rand.NewPCG(w.seed, 2))
 	for i := range copies {
-		one := w.copy.DeepCopy()
-		one.Name = fmt.Sprint("copy-", i)
-		s.createPod(t, one)
+		one := w.copyOf(i)
+		claims := w.ownClaims(one, i)
+		uids := map[string]types.UID{one.Name: s.createPod(t, one)}
+		for _, c := range claims {
+			s.createClaim(t, c, w.volumeAtOnce(c, random), uids)
+		}
 	}
 	s.component(t, "start", "kube-scheduler")
 	s.await(t, fmt.Sprintf("SEED=%d: all copies have been tried", w.seed), func() error {
+		if err := s.bindClaims(t.Context(), w); err != nil {
+			return err
+		}
 		list, err := pods.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -119,7 +128,7 @@ func (s *scheduler) place(t *testing.T, w *world, copies int, allButOne bool) (p
 			if p.Spec.NodeName != "" {
 				placed++
 			} else if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+				return c.Type == corev1.PodScheduled && (c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulerError)
 			}) {
 				return fmt.Errorf("%s has not been tried", p.Name)
 			}
@@ -134,7 +143,7 @@ func (s *scheduler) place(t *testing.T, w *world, copies int, allButOne bool) (p
 	return placed
 }
 
-// create creates the nodes and the pods of a world. A pod that is being deleted keeps its finalizer.
+// create creates the nodes, the pods and the storage objects of a world. A pod that is being deleted keeps its finalizer.
 func (s *scheduler) create(t *testing.T, w *world) {
 	t.Helper()
 	for _, n := range w.nodes {
@@ -148,29 +157,34 @@ func (s *scheduler) create(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 	}
+	uids := map[string]types.UID{}
 	for _, p := range w.pods {
-		s.createPod(t, p)
+		uids[p.Name] = s.createPod(t, p)
 		if p.DeletionTimestamp != nil {
 			if err := s.CoreV1().Pods(p.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	s.createVolumes(t, w, uids)
 }
 
-func (s *scheduler) createPod(t *testing.T, of *corev1.Pod) {
+// createPod creates a pod, and returns its UID.
+func (s *scheduler) createPod(t *testing.T, of *corev1.Pod) types.UID {
 	t.Helper()
 	p := of.DeepCopy()
 	p.DeletionTimestamp, p.UID = nil, ""
 	for i := range p.OwnerReferences {
 		p.OwnerReferences[i].APIVersion = "apps/v1"
 	}
-	if _, err := s.CoreV1().Pods(p.Namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+	created, err := s.CoreV1().Pods(p.Namespace).Create(t.Context(), p, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	return created.UID
 }
 
-// remove deletes all nodes and pods.
+// remove deletes all nodes, pods and storage objects.
 func (s *scheduler) remove(t *testing.T) {
 	t.Helper()
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
@@ -195,6 +209,7 @@ func (s *scheduler) remove(t *testing.T) {
 	if err := s.CoreV1().Nodes().DeleteCollection(t.Context(), now, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	s.removeVolumes(t)
 	s.await(t, "all nodes and pods are gone", func() error { return s.isEmpty(t.Context()) })
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
 // world is a random cluster, and a pod whose copies are to be placed.
@@ -20,10 +22,20 @@ type world struct {
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
 	copy  *corev1.Pod
+	// volumes holds the storage objects. A third of the worlds has none.
+	volumes *capacity.Volumes
 }
 
+// newWorld returns a random cluster, whose pods may have volumes.
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed}
+	w := newPlainWorld(seed)
+	w.addVolumes()
+	return w
+}
+
+// newPlainWorld returns a random cluster without volumes.
+func newPlainWorld(seed uint64) *world {
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, volumes: &capacity.Volumes{}}
 	w.addNodes()
 	w.addDaemonSet()
 	w.addPods()
@@ -52,7 +64,7 @@ func (w *world) addNodes() {
 	zones := []string{"a", "b", "c"}[:1+w.IntN(3)]
 	for i := range 1 + w.IntN(12) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprint("node-", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("node-", i)},
+			Name: fmt.Sprint("node-", i), UID: types.UID(fmt.Sprint("node-", i)), Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("node-", i)},
 		}}
 		if !w.chance(5) {
 			n.Labels[corev1.LabelTopologyZone] = oneOf(w, zones...)
