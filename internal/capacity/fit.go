@@ -54,6 +54,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	needs := m.classes.needsOf(pod)
 	f := Fit{AtMost: appendNew(m.classes.unevaluatedOf(class, pod, false), provided)}
 	refusals, free := map[Count]int{}, nodeFits{}
+	begins := false // whether a node admits the first copy, if it is empty
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
 		most, lacking = needs.limit(n, true, most, lacking)
@@ -77,6 +78,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			most = min(most, 1)
 		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
+		begins = begins || needs.admitsFirst(n)
 
 		if copies == 0 {
 			refusals[Count{What: "not enough " + limit}]++
@@ -91,6 +93,9 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 		}
 		free = append(free, nodeFit{n, copies, limit})
 		f.AtMost = appendNew(f.AtMost, needs.uncertain(n))
+	}
+	if !begins {
+		f.OnEmptyNode = 0
 	}
 	free = needs.first(free, refusals)
 	f.share(free, rules.shared(), refusals)

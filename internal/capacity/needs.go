@@ -33,6 +33,9 @@ func (s needs) refusals(n *corev1.Node) []string {
 	return append(s.volumes.refusalsOfAll(n), s.devices.refusals(n)...)
 }
 
+// admitsFirst reports whether a node, if it is empty, accepts the first copy of the pod.
+func (s needs) admitsFirst(n *node) bool { return len(s.volumes.refusals(n.object)) == 0 }
+
 // first returns the nodes that accept copies, or none if no node accepts the first copy.
 func (s needs) first(free nodeFits, refusals map[Count]int) nodeFits {
 	return s.volumes.first(free, refusals)
