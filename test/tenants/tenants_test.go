@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -178,20 +179,34 @@ func eventuallyMay(t *testing.T, user client.Client, namespace string) {
 func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
-		if err := s.mallory.Create(t.Context(), o); err != nil {
-			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
+		s.creates(t, o)
 		t.Cleanup(func() { s.removes(t, o) })
 	}
+}
+
+// creates creates an object as the hostile tenant. A busy API server may not complete the request for
+// a very large object in time. The request is then sent again; it may have created the object.
+func (s *stage) creates(t *testing.T, o client.Object) {
+	t.Helper()
+	again := false
+	framework.Eventually(t, fmt.Sprintf("%T %s is created", o, o.GetName()), func() error {
+		err := s.mallory.Create(t.Context(), o)
+		switch {
+		case err == nil, again && apierrors.IsAlreadyExists(err):
+			return nil
+		case !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
+			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
+		}
+		again = true
+		return err
+	})
 }
 
 // keeps is [stage.makes] for objects that stay until the end of all tests.
 func (s *stage) keeps(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
-		if err := s.mallory.Create(t.Context(), o); err != nil {
-			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
+		s.creates(t, o)
 	}
 }
 
