@@ -18,7 +18,6 @@
 //	command.go    the command line
 //	runner.go     runs several suites at the same time, each after its make targets are built
 //	queue.go      chooses the suite that runs next
-//	spare.go      runs further suites while the processors are idle
 //	events.go     reads the output of go test -json
 //	progress.go   the progress line
 //	summary.go    the summary of a run: failures, skipped tests, the slowest tests

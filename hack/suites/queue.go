@@ -59,21 +59,6 @@ func (q *queue) next() (suite, bool) {
 	for !q.closed && (!q.begun || len(q.waiting) == 0) {
 		q.changed.Wait()
 	}
-	return q.take()
-}
-
-// poll removes and returns the longest ready suite. It returns false if no suite is ready.
-func (q *queue) poll() (suite, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.begun {
-		return suite{}, false
-	}
-	return q.take()
-}
-
-// take removes and returns the longest ready suite. The caller holds the lock.
-func (q *queue) take() (suite, bool) {
 	if len(q.waiting) == 0 {
 		return suite{}, false
 	}

@@ -50,16 +50,7 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 			}
 		})
 	}
-	var spare sync.WaitGroup
-	done := make(chan struct{})
-	if r.jobs > 1 {
-		look := time.NewTicker(spareEvery)
-		defer look.Stop()
-		spare.Go(func() { r.runSpare(ctx, ready, look.C, done, readProcessorTime) })
-	}
 	working.Wait()
-	close(done)
-	spare.Wait()
 	for _, s := range ready.alone {
 		r.runSuite(ctx, s)
 	}
