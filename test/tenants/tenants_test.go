@@ -184,7 +184,7 @@ func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// creates creates an object as the hostile tenant. A busy API server may not complete the request for
+// creates sends an object as the hostile tenant. A busy API server may not complete the request for
 // a very large object in time. The request is then sent again; it may have created the object.
 func (s *stage) creates(t *testing.T, o client.Object) {
 	t.Helper()
