@@ -38,14 +38,17 @@ type change struct {
 // because their nodes are lost. It returns nil if there are no constraints between these pods and
 // other pods, and none on their volumes.
 func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
-	a := &admission{classes: of, needed: sets.New[*counter](), ports: map[*node][]hostPort{}, lost: lost, volumes: newVolumeAdmission(of.storage, homeless, lost)}
-	constrained := a.volumes != nil
+	volumes := newVolumeAdmission(of.storage, homeless, lost)
+	constrained := func(p pod) bool { return of.rulesOf(p.class) != nil }
+	if volumes == nil && !slices.ContainsFunc(homeless, constrained) {
+		return nil
+	}
+	a := &admission{classes: of, needed: sets.New[*counter](), ports: map[*node][]hostPort{}, lost: lost, volumes: volumes}
 	for _, p := range homeless {
 		rules := of.rulesOf(p.class)
 		if rules == nil {
 			continue
 		}
-		constrained = true
 		for _, s := range rules.spreads {
 			if !slices.Contains(a.spreads, s.counter) {
 				a.spreads = append(a.spreads, s.counter)
@@ -54,9 +57,6 @@ func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 		if p.node == nil {
 			a.needed.Insert(rules.counters()...)
 		}
-	}
-	if !constrained {
-		return nil
 	}
 	a.changes = make([]change, 0, 4*len(homeless))
 	for _, n := range lost {
