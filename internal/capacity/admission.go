@@ -43,7 +43,8 @@ func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	if volumes == nil && !slices.ContainsFunc(homeless, constrained) {
 		return nil
 	}
-	a := &admission{classes: of, needed: sets.New[*counter](), ports: map[*node][]hostPort{}, lost: lost, volumes: volumes}
+	a := &admission{classes: of, lost: lost, volumes: volumes, changes: of.relations.changes[:0]}
+	of.relations.changes = nil
 	for _, p := range homeless {
 		rules := of.rulesOf(p.class)
 		if rules == nil {
@@ -55,10 +56,12 @@ func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 			}
 		}
 		if p.node == nil {
+			if a.needed == nil {
+				a.needed = sets.New[*counter]()
+			}
 			a.needed.Insert(rules.counters()...)
 		}
 	}
-	a.changes = make([]change, 0, 4*len(homeless))
 	for _, n := range lost {
 		for _, p := range n.pods {
 			for _, c := range of.relations.selectingOf(p) {
@@ -103,8 +106,11 @@ func (a *admission) place(p pod, n *node) {
 		a.change(c, n, 1)
 	}
 	a.volumes.place(p, n)
-	if ports := hostPortsOf(&p.object.Spec); len(ports) > 0 {
-		a.ports[n] = append(a.ports[n], ports...)
+	if rules := a.classes.rulesOf(p.class); rules != nil && len(rules.ports) > 0 {
+		if a.ports == nil {
+			a.ports = map[*node][]hostPort{}
+		}
+		a.ports[n] = append(a.ports[n], rules.ports...)
 	}
 }
 
@@ -119,6 +125,7 @@ func (a *admission) undo() {
 	for _, c := range a.changes {
 		c.counter.change(c.domain, -c.by)
 	}
+	a.classes.relations.changes = a.changes
 }
 
 // selecting returns the counters that select a pod. For a running pod, they are known. A pod that does

@@ -124,7 +124,7 @@ func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
 // now. Copies in other domains cannot reduce this number, because they cannot reduce the smallest
 // number of pods in any domain.
 func (s *spreadRule) floor(domain string) int64 {
-	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.in(domain)))
+	return max(0, int64(s.least(s.minDomains)+s.maxSkew-s.in(domain)))
 }
 
 // limited is the number of copies of a pod on a group of nodes under a shared limit.

@@ -29,9 +29,13 @@ type counter struct {
 type domains struct {
 	// nodes has the number of nodes in each domain.
 	nodes tally
-	// byPods maps each number of pods to the number of domains with that many pods.
+	// byPods maps each number of pods to the number of domains with that many pods. It is nil if
+	// there are few domains, which are then compared instead.
 	byPods map[int]int
 }
+
+// has reports whether a node has the label `key`.
+func (c *counter) has(n *node) bool { return c.topology.of[n.number] >= 0 }
 
 // domain returns the domain of a node. It returns false if the node belongs to no domain.
 func (c *counter) domain(n *node) (int32, bool) {
@@ -73,7 +77,7 @@ func (c *counter) count(n *node, by int) {
 func (c *counter) change(domain int32, by int) {
 	c.pods.add(domain, by)
 	c.total += by
-	if c.domains != nil && c.domains.nodes.at(domain) > 0 {
+	if c.domains != nil && c.domains.byPods != nil && c.domains.nodes.at(domain) > 0 {
 		now := c.pods.at(domain)
 		c.domains.raise(now-by, -1)
 		c.domains.raise(now, 1)
@@ -90,6 +94,7 @@ func (c *counter) addNode(n *node, by int) {
 	before := c.domains.nodes.at(domain)
 	c.domains.nodes.add(domain, by)
 	switch {
+	case c.domains.byPods == nil:
 	case before == 0:
 		c.domains.raise(c.pods.at(domain), 1)
 	case before+by == 0:
@@ -106,11 +111,17 @@ func (d *domains) raise(pods, by int) {
 
 // least returns the smallest number of pods in any domain. As in the scheduler, it returns 0 if
 // there are fewer domains than `wanted`, the minDomains of the constraint.
-func (d *domains) least(wanted int) int {
+func (c *counter) least(wanted int) int {
 	count, least := 0, math.MaxInt32
-	for pods, domains := range d.byPods {
+	for pods, domains := range c.domains.byPods {
 		count += domains
 		least = min(least, pods)
+	}
+	for domain, nodes := range c.domains.nodes.few {
+		if nodes > 0 {
+			count++
+			least = min(least, int(c.pods.few[domain]))
+		}
 	}
 	if count < wanted {
 		return 0

@@ -34,6 +34,9 @@ type relations struct {
 	// selecting contains the counters that select each running pod, indexed by node.number and
 	// pod.index.
 	selecting [][][]*counter
+	// changes is the memory of the last admission's list of changes, which the next admission uses
+	// again.
+	changes []change
 }
 
 // carried is an anti-affinity term together with the running pods that have it.
@@ -82,7 +85,9 @@ func (r *relations) counter(name string, t *term, created counter) *counter {
 	c.key, c.topology = t.key, r.topology(t.key)
 	c.pods = c.topology.tally()
 	if c.domains != nil {
-		c.domains.nodes = c.topology.tally()
+		if c.domains.nodes = c.topology.tally(); c.domains.nodes.many != nil {
+			c.domains.byPods = map[int]int{}
+		}
 		for _, n := range r.nodes {
 			c.addNode(n, 1)
 		}
@@ -152,7 +157,7 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		return p.object.DeletionTimestamp.IsZero() && !selector.Empty() && own.matches(p.object)
 	}
 	rule = spreadRule{
-		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{byPods: map[int]int{}}}),
+		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{}}),
 		maxSkew: int(c.MaxSkew), minDomains: int(ptr.Deref(c.MinDomains, 1)), perNode: r.isUnique(c.TopologyKey),
 	}
 	if selector.Matches(labels.Set(example.Labels)) {

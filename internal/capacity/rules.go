@@ -189,7 +189,7 @@ func (r *rules) lasting(n *node, used []hostPort) string {
 func (r *rules) attracts(n *node) bool {
 	matched := true
 	for _, c := range r.affinity {
-		if _, has := n.object.Labels[c.key]; !has {
+		if !c.has(n) {
 			return false
 		}
 		matched = matched && c.at(n) > 0
@@ -205,13 +205,7 @@ func (r *rules) startsGroup() bool {
 
 // admits reports whether placing the pod on the node keeps the skew within maxSkew.
 func (s *spreadRule) admits(n *node) bool {
-	return s.has(n) && s.at(n)+s.self-s.domains.least(s.minDomains) <= s.maxSkew
-}
-
-// has reports whether the node has the label that is the constraint's topology key.
-func (s *spreadRule) has(n *node) bool {
-	_, has := n.object.Labels[s.key]
-	return has
+	return s.has(n) && s.at(n)+s.self-s.least(s.minDomains) <= s.maxSkew
 }
 
 // single returns the name of the constraint that limits the node to at most one copy of the pod, or
@@ -223,8 +217,7 @@ func (r *rules) single(n *node) string {
 	case len(r.ports) > 0:
 		return hostPorts
 	case slices.ContainsFunc(r.anti, func(a antiRule) bool {
-		_, has := n.object.Labels[a.key]
-		return a.self && a.perNode && has
+		return a.self && a.perNode && a.has(n)
 	}):
 		return ownAntiAffinity
 	}

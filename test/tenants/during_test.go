@@ -247,8 +247,10 @@ func (s *stage) sharedConfig(t *testing.T) {
 			r.Spec.Schedule, r.Spec.OnConfigChange, r.Spec.MinIntervalSeconds = "", tidekeeperv1.ConfigMapsOnly, 1
 		}))
 	}
-	s.makes(t, all...)
+	// The limit below is for reads of reconciles that began in this time, which begin with the
+	// creation of the ScheduledRestarts.
 	audit, since := cluster.Audit(t, "tidekeeper/"), time.Now()
+	s.makes(t, all...)
 	if err := s.mallory.Patch(t.Context(), all[0].DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"b"}}`))); err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,11 @@ type one[V any] struct {
 }
 
 // Get returns the result of the key's last read if that read began at notBefore or later, and less
-// than [For] ago. Otherwise it calls `read`. If a read fails, only the callers that wait for this
-// read get its error; the next Get reads again.
+// than [For] before now. Otherwise it calls `read`. A read of another caller that began after now is
+// shared, too, because its result is newer than required: now is the time at which the caller's
+// reconcile began, and a slow reconcile asks long after it. A read that began much later than now is
+// not shared, because the clock was then set back. If a read fails, only the callers that wait for
+// this read get its error; the next Get reads again.
 func (s *Reads[K, V]) Get(ctx context.Context, key K, now, notBefore time.Time, read func(context.Context) (V, error)) (V, error) {
 	last, isNew := s.begin(key, now, notBefore)
 	if isNew {
@@ -59,7 +62,10 @@ func (s *Reads[K, V]) Get(ctx context.Context, key K, now, notBefore time.Time, 
 func (s *Reads[K, V]) begin(key K, now, notBefore time.Time) (last *one[V], isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := func(r *one[V]) bool { return now.Sub(r.begun).Abs() >= For }
+	old := func(r *one[V]) bool {
+		age := now.Sub(r.begun)
+		return age >= For || age <= -timeout
+	}
 	if last = s.reads[key]; last != nil && !old(last) && !last.begun.Before(notBefore) {
 		return last, false
 	}
