@@ -23,8 +23,9 @@ const (
 	// page shows the previous forecast.
 	forecastPatience = time.Second
 	// longestForecast is the time limit for computing a forecast. It is needed because tenants
-	// control the cost of a forecast by their schedules.
-	longestForecast = 20 * time.Second
+	// control the cost of a forecast by their schedules. It is long because a busy machine may give
+	// the dashboard little CPU time.
+	longestForecast = time.Minute
 	// forecastRest is the length of the pause after computing a forecast, as a multiple of the
 	// computing time. With the value 9, computing takes at most a tenth of the time. The pauses of
 	// forecasts for different periods into the future are independent.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +79,10 @@ func (p *page) read(t *testing.T, path string) (string, error) {
 // to render.
 const pageInterval = 250 * time.Millisecond
 
+// forecastPatience is the timeout for a new forecast. A forecast may take a minute on a busy machine,
+// and the dashboard then pauses for nine times as long.
+const forecastPatience = 20 * time.Minute
+
 // follow reads the page of restarts again and again, like an open browser tab, until the page's
 // forecast is newer than `since`. The returned channel yields nil, or an error if the forecast
 // stays older.
@@ -86,16 +91,30 @@ func (p *page) follow(t *testing.T, since time.Time) <-chan error {
 	followed := make(chan error, 1)
 	go func() {
 		var last error
-		err := utilwait.PollUntilContextTimeout(t.Context(), pageInterval, patience, true, func(context.Context) (bool, error) {
+		err := utilwait.PollUntilContextTimeout(t.Context(), pageInterval, forecastPatience, true, func(context.Context) (bool, error) {
 			last = p.isSince(t, since)
 			return last == nil, nil
 		})
 		if err != nil {
-			err = fmt.Errorf("%w: %w", err, last)
+			err = fmt.Errorf("%w: %w: %s", err, last, p.forecastNote(t))
 		}
 		followed <- err
 	}()
 	return followed
+}
+
+// forecastNote returns what the page says about an outdated forecast.
+func (p *page) forecastNote(t *testing.T) string {
+	body, err := p.read(t, "/")
+	if err != nil {
+		return err.Error()
+	}
+	_, note, found := strings.Cut(body, "The forecast is of ")
+	if !found {
+		return "the page has no note about the forecast"
+	}
+	note, _, _ = strings.Cut(note, "<")
+	return "The forecast is of " + note
 }
 
 // isSince returns nil if the page's forecast was made after `since`.
