@@ -3,11 +3,21 @@
 
 package main
 
-import "sync"
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
 
 // queue holds the suites that are ready to run. The longest suite is taken first, so that the last
-// suites of a run end at about the same time. Suites may be added while others run.
+// suites of a run end at about the same time. But while the greatest number of busy suites run,
+// others are taken first, so that tests do not wait for a processor while it is idle at other times.
+// Suites may be added while others run.
 type queue struct {
+	// mostBusy is the number of busy suites that may run while other suites are waiting. busy is
+	// the number of busy suites that run.
+	mostBusy, busy int
+
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting []suite
@@ -19,8 +29,8 @@ type queue struct {
 	begun, closed bool
 }
 
-func newQueue() *queue {
-	q := &queue{}
+func newQueue(mostBusy int) *queue {
+	q := &queue{mostBusy: mostBusy}
 	q.changed = sync.NewCond(&q.mu)
 	return q
 }
@@ -51,8 +61,8 @@ func (q *queue) set(flag *bool) {
 	q.changed.Broadcast()
 }
 
-// next waits until a suite is ready, then removes and returns the longest ready suite. It returns
-// false once the queue is closed and empty.
+// next waits until a suite is ready, then removes a ready suite and returns it. The caller must call
+// ended when the suite has ended. next returns false once the queue is closed and empty.
 func (q *queue) next() (suite, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,13 +72,41 @@ func (q *queue) next() (suite, bool) {
 	if len(q.waiting) == 0 {
 		return suite{}, false
 	}
-	longest := 0
-	for i, s := range q.waiting {
-		if s.seconds > q.waiting[longest].seconds {
-			longest = i
-		}
+	first := slices.MinFunc(indices(q.waiting), q.compare)
+	s := q.waiting[first]
+	q.waiting = slices.Delete(q.waiting, first, first+1)
+	if s.busy {
+		q.busy++
 	}
-	s := q.waiting[longest]
-	q.waiting = append(q.waiting[:longest], q.waiting[longest+1:]...)
 	return s, true
+}
+
+// compare returns a negative number if the i-th waiting suite is taken before the k-th.
+func (q *queue) compare(i, k int) int {
+	a, b := &q.waiting[i], &q.waiting[k]
+	if a.busy != b.busy && q.busy >= q.mostBusy {
+		if a.busy {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(b.seconds, a.seconds)
+}
+
+// ended tells the queue that a suite from next has ended.
+func (q *queue) ended(s *suite) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s.busy {
+		q.busy--
+	}
+}
+
+// indices returns the indices of a list.
+func indices[T any](list []T) []int {
+	all := make([]int, len(list))
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }

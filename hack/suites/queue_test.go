@@ -12,7 +12,7 @@ import (
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	lasting := func(name string, seconds int) suite { return suite{name: name, seconds: seconds} }
-	q := newQueue()
+	q := newQueue(1)
 	for _, s := range []suite{lasting("short", 1), lasting("long", 9), {name: "quiet", seconds: 20, alone: true}, lasting("as short", 1)} {
 		q.add(s)
 	}
@@ -36,5 +36,31 @@ func TestQueue(t *testing.T) {
 	}
 	if len(q.alone) != 1 || q.alone[0].name != "quiet" {
 		t.Errorf("%v run alone, want the quiet suite", q.alone)
+	}
+}
+
+// TestQueueOfBusySuites checks that a suite that is not busy is taken before a longer busy suite
+// while a busy suite runs.
+func TestQueueOfBusySuites(t *testing.T) {
+	t.Parallel()
+	q := newQueue(1)
+	for _, s := range []suite{
+		{name: "busy", seconds: 9, busy: true}, {name: "busy, too", seconds: 8, busy: true}, {name: "idle", seconds: 2},
+		{name: "idle, too", seconds: 1}, {name: "the last", seconds: 7, busy: true},
+	} {
+		q.add(s)
+	}
+	q.close()
+	for i, want := range []string{"busy", "idle", "busy, too", "idle, too", "the last"} {
+		s, more := q.next()
+		if !more || s.name != want {
+			t.Fatalf("%q is taken, want %q", s.name, want)
+		}
+		if i == 1 { // The first busy suite ends, so that another may run.
+			q.ended(&suite{busy: true})
+		}
+	}
+	if _, more := q.next(); more {
+		t.Error("there is another suite")
 	}
 }

@@ -40,13 +40,14 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
-	ready := newQueue()
+	ready := newQueue(r.jobs - 1)
 	var working sync.WaitGroup
 	working.Go(func() { r.build(ctx, suites, ready) })
 	for range max(1, r.jobs) {
 		working.Go(func() {
 			for s, more := ready.next(); more; s, more = ready.next() {
 				r.runSuite(ctx, s)
+				ready.ended(&s)
 			}
 		})
 	}
