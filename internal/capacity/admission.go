@@ -65,7 +65,7 @@ func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
 	for _, n := range lost {
 		for _, p := range n.pods {
 			for _, c := range of.relations.selectingOf(p) {
-				if !c.isLocal() { // No pod is placed on a lost node.
+				if !c.local { // No pod is placed on a lost node.
 					a.change(c, n, -1)
 				}
 			}

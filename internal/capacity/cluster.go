@@ -46,7 +46,34 @@ type pod struct {
 	// node is the pod's node; nil if it has none. index is the position of the pod among the pods that
 	// were added to the node.
 	node  *node
-	index int
+	index int32
+	// onLoss says what happens to the pod if its node is lost. It is read for each pod of a lost
+	// node, and would cost most of the time if it were taken from the object each time.
+	onLoss onLoss
+}
+
+// onLoss is what happens to a pod if its node is lost.
+type onLoss int8
+
+const (
+	// isGone is the value for a pod that no controller would replace.
+	isGone onLoss = iota
+	// endsWithNode is the value for a pod that terminates with its node and needs no other node: a
+	// pod of a DaemonSet, or a pod that is being deleted.
+	endsWithNode
+	// needsNode is the value for a pod whose controller would replace it, on another node.
+	needsNode
+)
+
+// onLossOf returns what happens to a pod of the given class if its node is lost.
+func onLossOf(object *corev1.Pod, of *class) onLoss {
+	switch {
+	case of.ofDaemonSet || !object.DeletionTimestamp.IsZero():
+		return endsWithNode
+	case pods.IsReplaced(object):
+		return needsNode
+	}
+	return isGone
 }
 
 // New returns a Cluster with the given nodes and pods. Terminated pods are left out. Pods without a
@@ -189,7 +216,7 @@ func newNode(object *corev1.Node, a *axes, offered []resources.Amount) *node {
 
 // add adds a pod to the node and subtracts its requests from the free resources.
 func (n *node) add(object *corev1.Pod, of *class) {
-	n.pods = append(n.pods, pod{object, of, n, len(n.pods)})
+	n.pods = append(n.pods, pod{object: object, class: of, node: n, index: int32(len(n.pods)), onLoss: onLossOf(object, of)})
 	n.free.subtract(of.request)
 	if of.ofDaemonSet {
 		n.daemonSets.add(of.request)

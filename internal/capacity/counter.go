@@ -20,6 +20,9 @@ type counter struct {
 	total int
 	// attracts is true if the counter belongs to a pod affinity term, whose rule reads total.
 	attracts bool
+	// local is true if the pods of a node matter to this node only: the counter belongs to an
+	// anti-affinity term, and each node is a separate domain.
+	local bool
 	// domains contains the domains with at least one node; nil unless the counter belongs to a
 	// topology spread constraint.
 	domains *domains
@@ -55,9 +58,11 @@ func (c *counter) in(value string) int {
 	return c.pods.at(domain)
 }
 
-// isLocal reports whether the pods of a node matter to this node only: the counter belongs to an
-// anti-affinity term, and each node is a separate domain.
-func (c *counter) isLocal() bool { return c.domains == nil && !c.attracts && c.topology.unique }
+// setTopology sets the topology whose domains an empty counter counts pods for.
+func (c *counter) setTopology(key string, of *topology) {
+	c.key, c.topology, c.pods = key, of, of.tally()
+	c.local = c.domains == nil && !c.attracts && of.unique
+}
 
 // add adds `by` to the count of the node's domain if the counter selects the pod.
 func (c *counter) add(p pod, n *node, by int) {

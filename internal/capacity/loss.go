@@ -66,10 +66,9 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		l.Nodes = append(l.Nodes, n.object.Name)
 		for _, p := range n.pods {
 			switch {
-			case endsWithNode(p):
-			case pods.IsReplaced(p.object):
+			case p.onLoss == needsNode:
 				homeless = append(homeless, p)
-			case reported(p):
+			case p.onLoss == isGone && reported(p):
 				l.Unmanaged++
 			}
 		}
@@ -116,10 +115,4 @@ func appendNew(list, elements []string) []string {
 		}
 	}
 	return list
-}
-
-// endsWithNode reports whether a pod terminates with its node and needs no other node. This is the
-// case for a pod of a DaemonSet and for a pod that is being deleted.
-func endsWithNode(p pod) bool {
-	return p.class.ofDaemonSet || !p.object.DeletionTimestamp.IsZero()
 }

@@ -82,8 +82,7 @@ func (r *relations) counter(name string, t *term, created counter) *counter {
 		return known
 	}
 	c := &created
-	c.key, c.topology = t.key, r.topology(t.key)
-	c.pods = c.topology.tally()
+	c.setTopology(t.key, r.topology(t.key))
 	if c.domains != nil {
 		if c.domains.nodes = c.topology.tally(); c.domains.nodes.many != nil {
 			c.domains.byPods = map[int]int{}
@@ -107,10 +106,10 @@ func (r *relations) repelling(t *carried) *counter {
 	if known := r.counters[name]; known != nil {
 		return known
 	}
-	topology := r.topology(t.key)
-	c := &counter{key: t.key, topology: topology, pods: topology.tally(), selects: func(p pod) bool {
+	c := &counter{selects: func(p pod) bool {
 		return slices.ContainsFunc(p.class.carries(p.object), func(other term) bool { return other.text == t.text })
 	}}
+	c.setTopology(t.key, r.topology(t.key))
 	for _, p := range t.pods {
 		r.countRunning(c, p)
 	}

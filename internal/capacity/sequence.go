@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // Losing is like [Cluster.Lose] for all pods of the lost nodes, and also returns the cluster after
@@ -70,7 +68,7 @@ func (c *Cluster) after(gone sets.Set[*node], moved map[*corev1.Pod]*node, added
 			switch {
 			case !gone.Has(n):
 				running = append(running, p.object)
-			case !endsWithNode(p) && pods.IsReplaced(p.object):
+			case p.onLoss == needsNode:
 				running = append(running, bound(p.object, moved[p.object]))
 			}
 		}

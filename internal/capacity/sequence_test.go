@@ -10,8 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
-
-	podkinds "tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // TestLosingOneAfterTheOther checks that pods which found a place after a loss need another one if that
@@ -75,7 +73,7 @@ func TestLosingAgreesWithLose(t *testing.T) {
 				switch {
 				case after.byName[n.object.Name] != nil:
 					stay[p.object.Namespace+"/"+p.object.Name] = n.object.Name
-				case endsWithNode(p) || !podkinds.IsReplaced(p.object):
+				case p.onLoss != needsNode:
 					ends++
 				}
 			}
