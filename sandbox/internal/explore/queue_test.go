@@ -102,9 +102,14 @@ func TestSecondTime(t *testing.T) {
 	missing := judge.Problem{Oracle: judge.OtherState, Lines: []string{"secrets default/receipt-1: it is missing", "configmaps default/bread: data.state is new, not done"}}
 	other := judge.Problem{Oracle: judge.OtherState, Lines: []string{"configmaps default/cake: data.state is new, not done"}}
 	restless := judge.Problem{Oracle: judge.NotAtRest, Lines: []string{"it does not come to rest: the operator's update configmaps default/bread"}}
+	turns := func(verb string, times int) judge.Problem {
+		return judge.Problem{Oracle: judge.NotAtRest, Lines: []string{fmt.Sprintf("it does not come to rest: the operator's %s configmaps default/restless, %d times in the last 10s; the last writes are", verb, times)}}
+	}
 	for _, tc := range []struct {
 		name string
-		// again lists the second run's problems.
+		// before is the first run's problem, if it is not missing. again lists the second run's
+		// problems.
+		before  judge.Problem
 		again   []judge.Problem
 		reached bool
 		err     error
@@ -116,6 +121,8 @@ func TestSecondTime(t *testing.T) {
 		{name: "another object", again: []judge.Problem{other}, reached: true, second: "it was other state: configmaps default/cake"},
 		{name: "something else", again: []judge.Problem{restless}, reached: true, second: "it was not at rest"},
 		{name: "the same, and the fault is not reached", again: []judge.Problem{missing}, second: "the fault was not reached, and yet other state"},
+		{name: "the same object with another verb", again: []judge.Problem{turns("delete", 25)}, before: turns("create", 24), reached: true, same: true},
+		{name: "another restless object", again: []judge.Problem{turns("create", 25)}, before: restless, reached: true, second: "it was not at rest"},
 		{name: "not reached", second: "the fault was not reached"},
 		{name: "nothing", reached: true, second: "all was well"},
 		{name: "an error", err: errors.New("etcd crashed\nand more"), second: "it could not be judged: etcd crashed"},
@@ -124,7 +131,11 @@ func TestSecondTime(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			q := &queue{explorer: &Explorer{Testbeds: &testbed.Maker{}, Workload: &workload.Workload{Steps: []workload.Step{{Name: "a"}}}}}
 			fault := &faults.Fault{Kind: "CrashAfter", Step: 1, Until: 1}
-			found := q.explorer.subject().newFinding(fault, &judge.Outcome{Problems: []judge.Problem{missing}}, nil)
+			before := tc.before
+			if before.Oracle == "" {
+				before = missing
+			}
+			found := q.explorer.subject().newFinding(fault, &judge.Outcome{Problems: []judge.Problem{before}}, nil)
 			var again *judge.Outcome
 			if tc.err == nil {
 				again = &judge.Outcome{Problems: tc.again, Reached: tc.reached}

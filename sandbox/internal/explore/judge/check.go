@@ -172,6 +172,11 @@ func Summary(o Oracle, lines []string) string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
+// restlessChange matches the verb of the most frequent change in a problem of the oracle NotAtRest.
+// Findings are compared without it: an operator that creates and deletes an object by turns has one of
+// the two as the more frequent by chance.
+var restlessChange = regexp.MustCompile(`^(it does not come to rest (?:the operator's )?)\w+ `)
+
 // Shows returns a form of the problem that can be compared between findings: the oracle and the
 // affected object or field, without numbers and values. For a problem that affects several objects,
 // it returns a line for each object.
@@ -185,7 +190,11 @@ func (p *Problem) Shows() []string {
 		object, what, _ := strings.Cut(line, ": ")
 		path, _, _ := strings.Cut(what, " is ")
 		path, _, _ = strings.Cut(path, operator.LastWritten)
-		all = append(all, numbers.ReplaceAllString(string(p.Oracle)+" "+object+" "+path, "N"))
+		text := object + " " + path
+		if p.Oracle == NotAtRest {
+			text = restlessChange.ReplaceAllString(text, "$1")
+		}
+		all = append(all, numbers.ReplaceAllString(string(p.Oracle)+" "+text, "N"))
 	}
 	if len(all) == 0 {
 		return []string{string(p.Oracle)}
