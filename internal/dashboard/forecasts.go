@@ -27,8 +27,9 @@ const (
 	// the dashboard little CPU time.
 	longestForecast = time.Minute
 	// forecastRest is the length of the pause after computing a forecast, as a multiple of the
-	// computing time. With the value 9, computing takes at most a tenth of the time. The pauses of
-	// forecasts for different periods into the future are independent.
+	// computing time. With the value 9, computing takes at most a tenth of the time. On a busy
+	// machine, the computing time is the CPU time of this process meanwhile. The pauses of forecasts
+	// for different periods into the future are independent.
 	forecastRest = 9
 	// assumedDuration is the assumed duration of a restart whose history contains no success, as in
 	// kubectl tide restarts forecast.
@@ -45,6 +46,8 @@ type forecasts struct {
 	// patience is the maximum time that a page waits for a forecast. longest is the time limit for
 	// computing a forecast.
 	patience, longest time.Duration
+	// processorTime returns the CPU time that this process has used.
+	processorTime func() time.Duration
 	// made is called when a computation ends after a page stopped waiting for the result. It may be
 	// nil.
 	made func()
@@ -72,7 +75,10 @@ type knownForecast struct {
 }
 
 func newForecasts(now func() time.Time) *forecasts {
-	return &forecasts{now: now, run: forecast.Run, patience: forecastPatience, longest: longestForecast, known: map[time.Duration]*knownForecast{}}
+	return &forecasts{
+		now: now, run: forecast.Run, patience: forecastPatience, longest: longestForecast, processorTime: processorTime,
+		known: map[time.Duration]*knownForecast{},
+	}
 }
 
 // shownForecast is a restart forecast that is prepared for display.
@@ -144,16 +150,17 @@ func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in f
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	began := f.now()
+	began, used := f.now(), f.processorTime()
 	made := f.run(ctx, in)
 	f.mu.Lock()
 	ended := f.now()
+	took := min(ended.Sub(began), f.processorTime()-used)
 	if k.problem = ""; ctx.Err() != nil {
 		k.problem = fmt.Sprintf("it takes longer than %s: look less far ahead, or ask kubectl tide restarts forecast", longest)
 	} else {
 		k.Forecast, k.key, k.at = made, key, ended
 	}
-	k.rests = ended.Add(forecastRest * ended.Sub(began))
+	k.rests = ended.Add(forecastRest * took)
 	close(k.done)
 	k.done = nil
 	late := k.late

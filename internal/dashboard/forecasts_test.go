@@ -19,6 +19,8 @@ type slowForecasts struct {
 	began chan context.Context
 	goOn  chan forecast.Forecast
 	now   atomic.Pointer[time.Time]
+	// waited is the time for which the computation had no CPU.
+	waited time.Duration
 }
 
 func slowSite(t *testing.T) (*Site, *slowForecasts) {
@@ -32,6 +34,7 @@ func slowSite(t *testing.T) (*Site, *slowForecasts) {
 	m.world.now = clock
 	f := m.models.forecasts
 	f.patience, f.now = 0, clock
+	f.processorTime = func() time.Duration { return clock().Sub(start) - slow.waited }
 	f.run = func(ctx context.Context, in forecast.Input) forecast.Forecast {
 		slow.began <- ctx
 		select {
@@ -97,6 +100,27 @@ func TestPagesDoNotWaitForAForecast(t *testing.T) {
 	html(t, s, "/restarts")
 	<-slow.began
 	slow.goOn <- forecast.Forecast{}
+}
+
+// TestForecastOnABusyMachine checks that the pause after a forecast is nine times the CPU time that
+// it took, and not nine times as long as it waited for a busy machine.
+func TestForecastOnABusyMachine(t *testing.T) {
+	s, slow := slowSite(t)
+	html(t, s, "/restarts")
+	<-slow.began
+	slow.pass(30 * time.Second)
+	slow.waited = 28 * time.Second
+	changed := s.pages.nextChange()
+	slow.goOn <- forecast.Forecast{}
+	<-changed
+	slow.pass(forecastAge) // longer than the pause of 18 s
+	html(t, s, "/restarts")
+	select {
+	case <-slow.began:
+		slow.goOn <- forecast.Forecast{}
+	case <-time.After(time.Minute):
+		t.Error("no new forecast is made")
+	}
 }
 
 // TestAForecastThatNeverEnds checks that a forecast computation is aborted at its time limit, and
