@@ -105,14 +105,15 @@ func TestExploreFindsMistakes(t *testing.T) {
 			}
 			t.Run("again", func(t *testing.T) {
 				t.Parallel()
-				if again := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") {
-					t.Errorf("exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+				out, err := goTestOf(t, findings[0])
+				if err == nil || !strings.Contains(out, "--- FAIL: TestFinding_") || !strings.Contains(out, "it is missing") {
+					t.Errorf("%v\n%s", err, out)
 				}
 			})
 			t.Run("fixed", func(t *testing.T) {
 				t.Parallel()
-				if fixed := command(t, "replay", "--quiet", "1500ms", findings[0], "--", shop(t)); fixed.code == 2 {
-					t.Errorf("exit code %d\n%s%s", fixed.code, fixed.stdout, fixed.stderr)
+				if out, err := goTestOf(t, findings[0], shop(t)); err != nil {
+					t.Errorf("%v\n%s", err, out)
 				}
 			})
 			if merged := command(t, "explore", "report", dir); merged.code != 2 || !strings.Contains(merged.stdout, "it is missing") {
@@ -127,7 +128,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 func TestExploreWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--only", "CrashEvent at step 1", "--only", "DropEvent at step 3", "--only", "KillAPIServer at step 1", "--only", "KillEtcd at step 3", "--hold", "1s", "--jobs", "2", "--", shop(t), "--dated"}
+	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--only", "CrashEvent at step 1", "--only", "DropEvent at step 3", "--only", "KillAPIServer at step 1", "--only", "KillEtcd at step 3", "--hold", "1s", "--jobs", "2", "--timelines", "--", shop(t), "--dated"}
 	r := command(t, args...)
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -138,6 +139,15 @@ func TestExploreWithoutMistakes(t *testing.T) {
 	for _, text := range []string{"What this result means:", " took effect, and were judged\n", "    configmaps: ", "    secrets: ", "the control plane's own"} {
 		if !strings.Contains(r.stdout, text) {
 			t.Errorf("the report lacks %q:\n%s", text, r.stdout)
+		}
+	}
+	timelines, err := filepath.Glob(filepath.Join(dir, "timelines", "*.txt"))
+	if err != nil || len(timelines) < 10 {
+		t.Errorf("there are timelines of %d survived faults, %v", len(timelines), err)
+	}
+	for _, file := range timelines {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "\nsurvived: in step ") || !strings.Contains(string(text), "operator  create secrets default/receipt-bread: 201") {
+			t.Errorf("%s has no fault or nothing of the operator: %v\n%s", file, err, text)
 		}
 	}
 	again := command(t, args...)

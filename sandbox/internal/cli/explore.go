@@ -31,11 +31,12 @@ import (
 // exploreFlags holds the values of the flags of `sandbox explore`.
 type exploreFlags struct {
 	workload, dir, shard, failOnLog, html, junit string
-	serviceAccount                               string
+	serviceAccount, init                         string
 	runFor, quiet, settle, patience, hold        time.Duration
 	only                                         []string
 	jobs                                         int
 	shrink, hostNetwork, fresh, dryRun           bool
+	timelines                                    bool
 	// labs holds the sandboxes that this command shares with other commands in the same process. If
 	// it is nil, the command starts sandboxes for itself.
 	labs *lab.Labs
@@ -67,7 +68,10 @@ a finding first.`,
 		Example: `  # Ten minutes.
   sandbox explore --workload scale.yaml --for 10m -- ./my-operator
 
-  # First: what is wrong without a fault, and what would be played.
+  # A first workload, from a sample object and what is installed.
+  sandbox explore --workload scale.yaml --init config/samples/shop.yaml config/default
+
+  # Then: what is wrong without a fault, and what would be played.
   sandbox explore --workload scale.yaml --for 10m --dry-run -- ./my-operator
 
   # Only crashes after a write; the others on another machine.
@@ -80,8 +84,18 @@ a finding first.`,
   - apply: sample.yaml
   - wait: {resource: deployments, namespace: default, name: sample, for: 'object.status.readyReplicas == 3'}
   - patch: {resource: apps.example.com, namespace: default, name: sample, merge: {spec: {replicas: 5}}}`,
-		Args: atLeastOne("a program, after --"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runExplore(cmd, f, args) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.init != "" {
+				return nil // The arguments are the manifests to install, and there may be none.
+			}
+			return atLeastOne("a program, after --")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.init != "" {
+				return initWorkload(cmd, f, args)
+			}
+			return runExplore(cmd, f, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -95,7 +109,9 @@ a finding first.`,
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
 	flags.IntVar(&f.jobs, "jobs", sandboxes(2, explore.Waiting), "how many sandboxes play side by side, beside two that mostly wait; by default two for each processor, if there is 1 GiB of memory for each")
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
+	flags.BoolVar(&f.timelines, "timelines", false, "keep the timeline of each fault that the operator survives, too, in timelines in --dir")
 	addFresh(cmd, &f)
+	flags.StringVar(&f.init, "init", "", "play nothing: write --workload, with the steps of users on the sample object in this file. The arguments are the manifests to install")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "play no fault: print what the undisturbed runs show, such as errors in the log, missing rights and fields that are not judged, and the faults to play")
 	addJudging(cmd, &f)
 	cmd.AddCommand(newReport("explore"))
@@ -209,7 +225,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 		return runDry(cmd, e, explore.Plan{Plan: p})
 	}
 	return playInto(cmd, explore.Tool, f, e.Testbeds, func(ctx context.Context) (*results.Result[*explore.Finding], error) {
-		return e.Run(ctx, explore.Plan{Plan: p, Shrink: f.shrink})
+		return e.Run(ctx, explore.Plan{Plan: p, Shrink: f.shrink, Timelines: f.timelines})
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 
 func newReplay() *cobra.Command {
 	var f exploreFlags
+	var goTest string
 	cmd := &cobra.Command{
 		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
 		Short: "Play a finding of 'sandbox explore' or 'sandbox fuzz' again",
@@ -33,15 +34,22 @@ It learns from undisturbed runs first, as each installation has other certificat
 It ends with exit code 0 if the operator survives, and 2 if the finding comes again or, which it says,
 another problem comes.`,
 		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
-  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed`,
+  sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed
+
+  # A test that fails until the operator is fixed.
+  sandbox replay explore/finding-1a2b3c4d.yaml --as-go-test test/findings/lost_update_test.go -- bin/manager`,
 		Args: atLeastOne("the file of a finding"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if goTest != "" {
+				return writeGoTest(goTest, args[0], args[1:])
+			}
 			ctx, stop := untilHangup(cmd.Context())
 			defer stop()
 			return runReplay(ctx, cmd, f, args)
 		},
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&goTest, "as-go-test", "", "write a Go test to this file that plays the finding and fails if a problem is found; the finding is not played now")
 	addJudging(cmd, &f)
 	return cmd
 }

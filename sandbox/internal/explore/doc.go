@@ -26,5 +26,6 @@
 //	run.go       a single run of the workload
 //	shrink.go    removes steps that a finding does not need
 //	steps.go     the waits and errors of steps
+//	survived.go  the timelines of faults that the operator survives
 //	user.go      performs the users' steps
 package explore

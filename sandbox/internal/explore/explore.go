@@ -23,6 +23,8 @@ type Plan struct {
 	// Shrink enables shrinking, which removes the workload steps that are not needed to reproduce a
 	// finding. If the exploration has a time limit, its last fifth is reserved for shrinking.
 	Shrink bool
+	// Timelines keeps the timeline of each fault that takes effect and that the operator survives.
+	Timelines bool
 }
 
 // Run learns the baseline from runs without a fault, then injects a single fault per run until all

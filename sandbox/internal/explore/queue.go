@@ -184,6 +184,9 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var kept error
+	if q.plan.Timelines && err == nil && o.Reached && played.Error == "" && found == nil {
+		kept = q.saveTimeline(&f, o)
+	}
 	before := slices.IndexFunc(q.book.Findings, func(other *Finding) bool { return other.ID == played.ID })
 	switch {
 	case found != nil:
@@ -194,7 +197,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		known := q.book.Findings[before]
 		known.Tries++
 		known.Second = o.DifferentFrom(known.Problems)
-		kept = q.book.Save(known)
+		kept = errors.Join(kept, q.book.Save(known))
 	}
 	if err := errors.Join(kept, q.book.Note(played)); err != nil && q.err == nil {
 		q.err = err

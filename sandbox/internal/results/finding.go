@@ -70,6 +70,9 @@ type Evidence struct {
 
 func (e *Evidence) evidence() *Evidence { return e }
 
+// CommandOf returns the command line of the operator in which a finding was made.
+func CommandOf(f Finding) []string { return f.evidence().Command }
+
 // Flags holds the values of command-line flags that determine which runs count as findings. A
 // replay uses the same values by default. A zero value means that the value is not known.
 type Flags struct {

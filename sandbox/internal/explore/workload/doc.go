@@ -5,4 +5,5 @@
 //
 //	workload.go   steps, invariants and their checks
 //	include.go    files included by several workloads
+//	draft.go      a first workload, from a sample object
 package workload
