@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -226,8 +227,9 @@ func (r *run) awaitIdle(t *testing.T) {
 		}
 		return all
 	}
-	// The nodes' lease renewals always cost some CPU time.
-	most := 0.3 + float64(r.nodes)/5_000
+	// The nodes' lease renewals always cost some CPU time, on a slow machine several times as much.
+	// Work uses all processors.
+	most, steady := 0.3+float64(r.nodes)/5_000, 0.75*float64(runtime.NumCPU())
 	var windows []float64
 	framework.EventuallyWithin(t, r.patience, "the control plane is idle", func() error {
 		before := used()
@@ -240,7 +242,7 @@ func (r *run) awaitIdle(t *testing.T) {
 				parts = append(parts, fmt.Sprintf("%s %.2f", command(pids[i]), cores))
 			}
 		}
-		if windows = append(windows, sum); sum > most && !isSteady(windows, 2*most) {
+		if windows = append(windows, sum); sum > most && !isSteady(windows, steady) {
 			return fmt.Errorf("it uses %.2f cores, more than %.2f: %s", sum, most, strings.Join(parts, ", "))
 		}
 		return nil
