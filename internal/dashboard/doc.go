@@ -18,6 +18,7 @@
 //	unknown.go                          errors for numbers that are unknown because objects could
 //	                                    not be read
 //	models.go, rooms.go, forecasts.go   values computed from a snapshot, cached until it changes
+//	processor_unix.go, processor_windows.go   the CPU time of the process
 //	lookups.go                          data read without a watch, cached for a limited time
 //	page.go, request.go, address.go,    building the HTML of the page at a URL
 //	links.go, render.go
