@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 )
@@ -72,7 +71,12 @@ func (q *queue) next() (suite, bool) {
 	if len(q.waiting) == 0 {
 		return suite{}, false
 	}
-	first := slices.MinFunc(indices(q.waiting), q.compare)
+	first := 0
+	for i := range q.waiting {
+		if q.before(&q.waiting[i], &q.waiting[first]) {
+			first = i
+		}
+	}
 	s := q.waiting[first]
 	q.waiting = slices.Delete(q.waiting, first, first+1)
 	if s.busy {
@@ -81,16 +85,12 @@ func (q *queue) next() (suite, bool) {
 	return s, true
 }
 
-// compare returns a negative number if the i-th waiting suite is taken before the k-th.
-func (q *queue) compare(i, k int) int {
-	a, b := &q.waiting[i], &q.waiting[k]
+// before reports whether the waiting suite a is taken before the waiting suite b.
+func (q *queue) before(a, b *suite) bool {
 	if a.busy != b.busy && q.busy >= q.mostBusy {
-		if a.busy {
-			return 1
-		}
-		return -1
+		return b.busy
 	}
-	return cmp.Compare(b.seconds, a.seconds)
+	return a.seconds > b.seconds
 }
 
 // ended tells the queue that a suite from next has ended.
@@ -100,13 +100,4 @@ func (q *queue) ended(s *suite) {
 	if s.busy {
 		q.busy--
 	}
-}
-
-// indices returns the indices of a list.
-func indices[T any](list []T) []int {
-	all := make([]int, len(list))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }

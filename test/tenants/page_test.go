@@ -80,7 +80,7 @@ func (p *page) read(t *testing.T, path string) (string, error) {
 const pageInterval = 250 * time.Millisecond
 
 // forecastPatience is the timeout for a new forecast. A forecast may take a minute on a busy machine,
-// and the dashboard then pauses for nine times as long.
+// and the dashboard then pauses for nine times the CPU time that it took.
 const forecastPatience = 20 * time.Minute
 
 // follow reads the page of restarts again and again, like an open browser tab, until the page's

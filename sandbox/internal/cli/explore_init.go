@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,48 +37,29 @@ func initWorkload(cmd *cobra.Command, f exploreFlags, install []string) error {
 		if err != nil {
 			return err
 		}
+		if path, err = relative(filepath.Dir(f.workload), path); err != nil {
+			return err
+		}
+		d.Install = append(d.Install, path)
 		for _, o := range objects {
 			if o.GetKind() == "CustomResourceDefinition" {
 				d.Definitions = append(d.Definitions, o)
 			}
 		}
 	}
-	for _, path := range append(slices.Clone(install), f.init) {
-		relative, err := fromFile(f.workload, path)
-		if err != nil {
-			return err
-		}
-		d.Install = append(d.Install, relative)
+	if d.Sample, err = relative(filepath.Dir(f.workload), f.init); err != nil {
+		return err
 	}
-	last := len(d.Install) - 1
-	d.Install, d.Sample = d.Install[:last], d.Install[last]
 	text, err := d.Text()
 	if err != nil {
 		return fmt.Errorf("--init %s: %w", f.init, err)
 	}
-	out, err := os.OpenFile(filepath.Clean(f.workload), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := writeNew(f.workload, []byte(text)); err != nil {
 		return fmt.Errorf("--workload: %w", err)
-	}
-	_, err = io.WriteString(out, text)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
 	}
 	_, err = workload.Read(f.workload)
 	fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Look at its steps, then try it without faults:\n  sandbox explore --workload %s --dry-run -- PROGRAM [ARGUMENTS...]\n", f.workload, f.workload)
 	return err
-}
-
-// fromFile returns a path relative to the directory of a file.
-func fromFile(file, path string) (string, error) {
-	dir, err := filepath.Abs(filepath.Dir(file))
-	if err != nil {
-		return "", err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", err
-	}
-	return filepath.Rel(dir, path)
 }
 
 // installed returns the objects of a manifest file, of the manifest files in a directory, or of a

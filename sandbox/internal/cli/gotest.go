@@ -85,7 +85,10 @@ func writeGoTest(file, findingFile string, program []string) error {
 		return fmt.Errorf("--as-go-test: %w", err)
 	}
 	test.Name = "TestFinding_" + identifier(finding.Case())
-	if test.Dir, test.File, err = fromTest(folder, findingFile); err != nil {
+	if test.Dir, err = relative(folder, "."); err != nil {
+		return err
+	}
+	if test.File, err = relative(".", findingFile); err != nil {
 		return err
 	}
 	var text bytes.Buffer
@@ -96,13 +99,33 @@ func writeGoTest(file, findingFile string, program []string) error {
 	if err != nil {
 		return err
 	}
-	// The flag O_EXCL keeps a test that somebody has changed.
-	out, err := os.OpenFile(filepath.Clean(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := writeNew(file, source); err != nil {
 		return fmt.Errorf("--as-go-test: %w", err)
 	}
-	_, err = out.Write(source)
+	return nil
+}
+
+// writeNew writes a file, and returns an error if it exists: somebody may have changed it.
+func writeNew(file string, content []byte) error {
+	out, err := os.OpenFile(filepath.Clean(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(content)
 	return errors.Join(err, out.Close())
+}
+
+// relative returns a path relative to a directory. Both are relative to the working directory, or
+// absolute.
+func relative(dir, path string) (string, error) {
+	var err error
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", err
+	}
+	return filepath.Rel(dir, path)
 }
 
 // readFinding reads a finding of explore or fuzz, and returns the name of the command as well.
@@ -113,26 +136,6 @@ func readFinding(file string) (tool string, found results.Finding, err error) {
 	}
 	found, err = explore.Tool.ReadFinding(file)
 	return explore.Tool.Name, found, err
-}
-
-// fromTest returns the working directory relative to the folder of a test, and the file of a finding
-// relative to the working directory.
-func fromTest(folder, findingFile string) (dir, file string, err error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return "", "", err
-	}
-	if folder, err = filepath.Abs(folder); err != nil {
-		return "", "", err
-	}
-	if dir, err = filepath.Rel(folder, here); err != nil {
-		return "", "", err
-	}
-	if file, err = filepath.Abs(findingFile); err != nil {
-		return "", "", err
-	}
-	file, err = filepath.Rel(here, file)
-	return dir, file, err
 }
 
 // packageOf returns the name of the Go package in a folder. For a folder without Go files, it derives

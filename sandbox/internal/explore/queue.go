@@ -184,7 +184,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var kept error
-	if q.plan.Timelines && err == nil && o.Reached && played.Error == "" && found == nil {
+	if q.plan.Timelines && played.Error == "" && !played.Found && o.Reached {
 		kept = q.saveTimeline(&f, o)
 	}
 	before := slices.IndexFunc(q.book.Findings, func(other *Finding) bool { return other.ID == played.ID })

@@ -48,12 +48,8 @@ func (d *Draft) Text() (string, error) {
 	if len(d.Objects) == 0 {
 		return "", errors.New("it has no object")
 	}
-	sample, definition := d.Objects[0], (*unstructured.Unstructured)(nil)
-	for _, o := range slices.Backward(d.Objects) {
-		if found := d.definitionOf(o); found != nil {
-			sample, definition = o, found
-		}
-	}
+	sample := d.Objects[max(0, slices.IndexFunc(d.Objects, func(o *unstructured.Unstructured) bool { return d.definitionOf(o) != nil }))]
+	definition := d.definitionOf(sample)
 	name := sample.GetName()
 	if name == "" {
 		return "", fmt.Errorf("the %s in it has no metadata.name, by which the steps after its creation name it", sample.GetKind())
@@ -68,11 +64,15 @@ func (d *Draft) Text() (string, error) {
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("# What users do with a %s. After each step, explore waits until nothing happens any more.", sample.GetKind())
 	if len(d.Install) > 0 {
-		line("install: [%s]", strings.Join(quoted(d.Install), ", "))
+		var paths []string
+		for _, path := range d.Install {
+			paths = append(paths, quoted(path))
+		}
+		line("install: [%s]", strings.Join(paths, ", "))
 	}
 	line("steps:")
 	line("- name: a %s is created", sample.GetKind())
-	line("  apply: %s", quoted([]string{d.Sample})[0])
+	line("  apply: %s", quoted(d.Sample))
 	line("# What users wait for, so that it is a finding if it never comes:")
 	line("# - wait: {%s, for: 'object.status.ready'}", at)
 	for _, e := range edits(sample, definition) {
@@ -92,16 +92,12 @@ func (d *Draft) Text() (string, error) {
 	return text.String(), nil
 }
 
-// quoted returns the texts as YAML strings that are safe in a list.
-func quoted(texts []string) []string {
-	var all []string
-	for _, text := range texts {
-		if strings.ContainsAny(text, " ,:#'\"{}[]&*!|>%@`") {
-			text = "'" + strings.ReplaceAll(text, "'", "''") + "'"
-		}
-		all = append(all, text)
+// quoted returns a text as a YAML string that is safe in a list.
+func quoted(text string) string {
+	if strings.ContainsAny(text, " ,:#'\"{}[]&*!|>%@`") {
+		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	}
-	return all
+	return text
 }
 
 // definitionOf returns the definition of an object's kind; nil if it is not among d.Definitions.
@@ -137,13 +133,13 @@ func edits(sample, definition *unstructured.Unstructured) []edit {
 	version := versionOf(definition, sample.GroupVersionKind().Version)
 	fields := mapIn(version, "schema", "openAPIV3Schema", "properties")
 	replicas := []string{"spec", "replicas"}
-	scaled := definition == nil
+	scaled := false
 	if path, is, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath"); is {
 		replicas, scaled = strings.Split(strings.TrimPrefix(path, "."), "."), true
 	}
 	count, has, _ := unstructured.NestedInt64(sample.Object, replicas...)
 	all := []edit{}
-	if has || scaled && definition != nil {
+	if has || scaled {
 		count = max(count, 1)
 		all = append(all, edit{replicas, count + 2}, edit{replicas, count})
 	}
