@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 )
 
 // Draft is what a first workload is written from: the actions of users on one sample object.
@@ -57,9 +58,9 @@ func (d *Draft) Text() (string, error) {
 	target := targetOf(sample, definition)
 	at := fmt.Sprintf("resource: %s, ", target.Resource)
 	if target.Namespace != "" {
-		at += fmt.Sprintf("namespace: %s, ", target.Namespace)
+		at += fmt.Sprintf("namespace: %s, ", quoted(target.Namespace))
 	}
-	at += "name: " + name
+	at += "name: " + quoted(name)
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("# What users do with a %s. After each step, explore waits until nothing happens any more.", sample.GetKind())
@@ -92,9 +93,11 @@ func (d *Draft) Text() (string, error) {
 	return text.String(), nil
 }
 
-// quoted returns a text as a YAML string that is safe in a list.
+// quoted returns a text as a YAML string that is safe in a list. A name such as 1 or true must be
+// quoted, too.
 func quoted(text string) string {
-	if strings.ContainsAny(text, " ,:#'\"{}[]&*!|>%@`") {
+	var read any
+	if err := yaml.Unmarshal([]byte(text), &read); err != nil || read != text || strings.ContainsAny(text, " ,:#'\"{}[]&*!|>%@`") {
 		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	}
 	return text

@@ -104,6 +104,14 @@ steps:
 	}
 }
 
+// TestDraftOfANameLikeANumber checks that names are quoted that YAML would not read as a string.
+func TestDraftOfANameLikeANumber(t *testing.T) {
+	d := &Draft{Sample: "sample.yaml", Objects: []*unstructured.Unstructured{decoded(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: "1", namespace: "true"}}`)}}
+	if got, err := d.Text(); err != nil || !strings.Contains(got, "delete: {resource: configmaps, namespace: 'true', name: '1'}") {
+		t.Errorf("got %v\n%s", err, got)
+	}
+}
+
 // TestDraftNeedsAName checks that a sample without a name is rejected: a step could not name it.
 func TestDraftNeedsAName(t *testing.T) {
 	for sample, want := range map[string]string{"": "it has no object", "{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}": "the Pod in it has no metadata.name"} {
