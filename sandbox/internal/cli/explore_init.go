@@ -18,6 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
@@ -72,7 +73,7 @@ func installed(cmd *cobra.Command, path string) ([]*unstructured.Unstructured, e
 	if !info.IsDir() {
 		return objectsIn(path)
 	}
-	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
+	if lab.IsKustomization(path) {
 		build := exec.CommandContext(cmd.Context(), "/proc/self/exe")
 		build.Args = []string{component.Kubectl, "kustomize", path}
 		var complaint bytes.Buffer

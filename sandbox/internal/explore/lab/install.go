@@ -25,7 +25,7 @@ import (
 // not installed.
 func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path string) error {
 	flag := "-f"
-	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
+	if IsKustomization(path) {
 		flag = "-k"
 	}
 	for began := time.Now(); ; {
@@ -50,6 +50,12 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 		l.Warnings = append(l.Warnings, fmt.Sprintf("what %s has of %s is left out: there is no such kind, install its CustomResourceDefinition", path, strings.Join(kinds, ", ")))
 		return nil
 	}
+}
+
+// IsKustomization reports whether a path to install is a directory that is built as a kustomization.
+func IsKustomization(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "kustomization.yaml"))
+	return err == nil
 }
 
 // unknownKind matches the line of kubectl's output that reports an object of an unknown kind. aside
