@@ -24,8 +24,8 @@ import (
 
 // act carries out the actions of a decision by patching nodes. Each patch contains the
 // resourceVersion of the cached node, so that it never overwrites another client's later edit. An
-// error for a node does not affect the other nodes.
-func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) error {
+// error for a node does not affect the other nodes. act returns the nodes that it has cordoned.
+func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) (cordoned []string, err error) {
 	var all []error
 	for _, a := range actions {
 		node := &corev1.Node{}
@@ -38,9 +38,11 @@ func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, a
 		}
 		if err := r.patch(ctx, m, node, a.Kind); client.IgnoreNotFound(err) != nil {
 			all = append(all, fmt.Errorf("%s node %s: %w", a.Kind, a.Node, err))
+		} else if a.Kind == decision.Cordon {
+			cordoned = append(cordoned, a.Node)
 		}
 	}
-	return errors.Join(all...)
+	return cordoned, errors.Join(all...)
 }
 
 // patch carries out an action on a node. It writes the node condition Drained before the

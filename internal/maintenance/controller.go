@@ -76,10 +76,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.report(m, out.Events)
 	r.metrics.set(m.Name, &m.Status)
-	for _, node := range r.drains.watch(m.Name, &m.Status, out.Watched, out.Draining) {
+	changed := r.drains.watch(m.Name, &m.Status, out.Watched, out.Draining)
+	cordoned, err := r.act(ctx, m, out.Actions)
+	// Pods are moved only from cordoned nodes.
+	for _, node := range append(changed, cordoned...) {
 		r.move(node)
 	}
-	if err := r.act(ctx, m, out.Actions); err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.restarts.sweep(ctx, m); err != nil {

@@ -27,7 +27,7 @@ func Controller() controller.Definition {
 		// The controller cordons nodes and evicts pods in all namespaces, so users must enable it
 		// explicitly.
 		OffByDefault: true,
-		Watches:      []client.Object{&tidekeeperv1.NodeMaintenance{}, &tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}},
+		Watches:      []client.Object{&tidekeeperv1.NodeMaintenance{}, &tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}},
 		Borrows: []controller.Borrowed{
 			{Object: &tidekeeperv1.Freeze{}, Reason: "Begins no drain and evicts no pod while a Freeze is in force."},
 			{Object: &tidekeeperv1.ScheduledRestart{}, Reason: "Restarts workloads that an eviction would take down. If no controller restarts them, their pods are evicted."},
@@ -55,12 +55,16 @@ var rules = []controller.Rule{
 		Reason: "Finds out which pods are left on a node that is being drained, and whether they have a place on other nodes.",
 	},
 	{
+		Resources: []string{"pods"}, Verbs: []string{"patch"},
+		Reason: "Annotates pods with controller.kubernetes.io/pod-deletion-cost, so that a restart that moves them replaces the pods on the drained node first. Changes nothing else.",
+	},
+	{
 		Group: corev1.GroupName, Resources: []string{"pods/eviction"}, Verbs: []string{"create"},
 		Reason: "Evicts the pods of a node that is being drained, within their PodDisruptionBudgets. Never deletes pods.",
 	},
 	{
-		Group: policyv1.GroupName, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"list"},
-		Reason: "Finds out whether a PodDisruptionBudget never allows the eviction of a pod, in the namespaces of the pods that have to leave.",
+		Group: policyv1.GroupName, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"list", "watch"},
+		Reason: "Finds out whether a PodDisruptionBudget never allows the eviction of a pod, and when one allows another eviction.",
 	},
 	{
 		Group: appsv1.GroupName, Resources: []string{"deployments"}, Verbs: []string{"get"},

@@ -6,11 +6,13 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -22,6 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
+	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
 const (
@@ -33,6 +36,9 @@ const (
 	atOnce        = 8
 	// mostRestarts is the maximum number of restarts that are requested for a node per reconcile.
 	mostRestarts = 20
+	// mostFirst is the maximum number of pods that are annotated per reconcile so that a restart
+	// replaces them first.
+	mostFirst = 40
 	// mostRead is the number of Deployments that are read from the API server per reconcile.
 	// mostConfirmed is the maximum number of further Deployments that are read before their pods are
 	// moved.
@@ -120,6 +126,7 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 // entire drain, because they can make requests in their namespace fail, for example with a
 // ResourceQuota. If a ScheduledRestart has changed since it was read, move returns a conflict.
 func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf, in *moves.Input, out *moves.Output) error {
+	r.replaceFirst(ctx, out)
 	var conflict error
 	for _, key := range out.Restart {
 		switch err := r.restarts.request(ctx, m, in.Deployments[key], of.start); {
@@ -144,6 +151,22 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 	}
 	done.Wait()
 	return conflict
+}
+
+// replaceFirst annotates the pods that the requested restarts must replace first, so that a node
+// waits for the replacements of its own pods and not for the entire rollout. If a pod cannot be
+// annotated, the restart replaces its pods in any order.
+func (r *drainReconciler) replaceFirst(ctx context.Context, out *moves.Output) {
+	for _, pod := range out.First[:min(len(out.First), mostFirst)] {
+		if key, _ := rescue.DeploymentOf(pod); !slices.Contains(out.Restart, key) {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.UID, corev1.PodDeletionCost, moves.LeastDeletionCost)
+		err := r.client.Patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, patch))
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			ctrl.LoggerFrom(ctx).Info("Cannot annotate a pod that should be replaced first", "pod", klog.KObj(pod), "err", err.Error())
+		}
+	}
 }
 
 // evict evicts a pod. Errors, for example of a webhook that does not respond, are treated like

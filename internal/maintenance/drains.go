@@ -11,12 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
 )
@@ -44,6 +46,8 @@ type drainOf struct {
 	// time until they are listed again because of an event.
 	looked   time.Time
 	pauseFor time.Duration
+	// namespaces is the set of namespaces of the pods that had to leave when they were last listed.
+	namespaces sets.Set[string]
 	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
 	// refused holds the refused evictions, by the UID of the pod, and notRequested the refused
@@ -222,7 +226,7 @@ const (
 	// lookPause is the minimum time until the pods of a node are listed again because of an event.
 	// If the last reconcile sent many read requests to the API server, the minimum is pausePerRead
 	// for each of these requests instead.
-	lookPause    = time.Second
+	lookPause    = 250 * time.Millisecond
 	pausePerRead = 20 * time.Millisecond
 )
 
@@ -241,6 +245,39 @@ func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInter
 	if pause, watched := d.pause(pod.Spec.NodeName); watched {
 		queue.AddAfter(requestFor(pod.Spec.NodeName), pause)
 	}
+}
+
+// enqueueWaiting queues the nodes that are being drained of pods in a namespace. A
+// PodDisruptionBudget, or a restart that moves pods, has changed in that namespace.
+func (d *drains) enqueueWaiting(namespace string, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, node := range d.drainingIn(namespace) {
+		if pause, watched := d.pause(node); watched {
+			queue.AddAfter(requestFor(node), pause)
+		}
+	}
+}
+
+// drainingIn lists the nodes that pods of a namespace have to leave now.
+func (d *drains) drainingIn(namespace string) (nodes []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for node, of := range d.byNode {
+		if of.moving && of.namespaces.Has(namespace) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// listed records the namespaces of the pods that have to leave a node.
+func (d *drains) listed(node string, pods []corev1.Pod) {
+	namespaces := sets.New[string]()
+	for i := range pods {
+		if drain.Leaves(&pods[i]) {
+			namespaces.Insert(pods[i].Namespace)
+		}
+	}
+	d.update(node, func(of *drainOf) { of.namespaces = namespaces })
 }
 
 // pause returns how long to wait before the pods of a node are listed again. It returns false if

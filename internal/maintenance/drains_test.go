@@ -8,9 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -24,9 +28,9 @@ type delays struct {
 
 func (d *delays) AddAfter(_ reconcile.Request, after time.Duration) { d.added = append(d.added, after) }
 
-// TestPodsAreListedOncePerSecond checks that changes of pods within a second cause a single list of the
-// pods of their node, at the end of that second.
-func TestPodsAreListedOncePerSecond(t *testing.T) {
+// TestPodsAreListedWithPauses checks that changes of pods within lookPause cause a single list of the
+// pods of their node, at the end of that pause.
+func TestPodsAreListedWithPauses(t *testing.T) {
 	noon := time.Date(2026, 6, 9, 12, 0, 0, 0, time.UTC)
 	c := clocktesting.NewFakePassiveClock(noon)
 	d := newDrains(c)
@@ -46,9 +50,9 @@ func TestPodsAreListedOncePerSecond(t *testing.T) {
 		t.Errorf("before the first list: after %s, want at once", got)
 	}
 	d.look("a")
-	c.SetTime(noon.Add(300 * time.Millisecond))
-	if got := changed("a"); got != 700*time.Millisecond {
-		t.Errorf("300 ms after a list: after %s, want 700ms", got)
+	c.SetTime(noon.Add(100 * time.Millisecond))
+	if got := changed("a"); got != lookPause-100*time.Millisecond {
+		t.Errorf("100 ms after a list: after %s, want the rest of %s", got, lookPause)
 	}
 	c.SetTime(noon.Add(2 * time.Second))
 	if got := changed("a"); got != 0 {
@@ -62,5 +66,56 @@ func TestPodsAreListedOncePerSecond(t *testing.T) {
 	d.enqueue(&corev1.Pod{Spec: corev1.PodSpec{NodeName: "b"}}, queue)
 	if len(queue.added) != 0 {
 		t.Error("a node is queued that is not being drained")
+	}
+}
+
+// TestChangesInANamespaceCauseALook checks that a change of a PodDisruptionBudget, or of a restart that
+// moves pods, queues the nodes that pods of its namespace have to leave, and no other node.
+func TestChangesInANamespaceCauseALook(t *testing.T) {
+	noon := time.Date(2026, 6, 9, 12, 0, 0, 0, time.UTC)
+	c := clocktesting.NewFakePassiveClock(noon)
+	d := newDrains(c)
+	status := &tidekeeperv1.NodeMaintenanceStatus{Nodes: map[string]tidekeeperv1.NodeProgress{"a": {UID: "1", StartTime: metav1.NewTime(noon)}, "b": {UID: "2", StartTime: metav1.NewTime(noon)}}}
+	d.watch("weekly", status, []string{"a", "b"}, []string{"a"})
+	pod := func(namespace, owner string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "o", UID: "o", Controller: new(true)}}}}
+	}
+	for _, node := range []string{"a", "b"} {
+		d.look(node)
+		d.listed(node, []corev1.Pod{pod("shop", "ReplicaSet"), pod("logging", "DaemonSet")})
+	}
+	for namespace, want := range map[string]int{"shop": 1, "logging": 0, "other": 0} {
+		queue := &delays{}
+		d.enqueueWaiting(namespace, queue)
+		if len(queue.added) != want {
+			t.Errorf("a change in the namespace %s queues %d nodes, want %d", namespace, len(queue.added), want)
+		}
+		if want > 0 && queue.added[0] != lookPause {
+			t.Errorf("the node is queued after %s, want %s", queue.added[0], lookPause)
+		}
+	}
+	queue := &delays{}
+	informers := &informertest.FakeInformers{Scheme: scheme.Scheme}
+	if err := budgetChanges(informers, d).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	budgets, err := informers.FakeInformerFor(t.Context(), &policyv1.PodDisruptionBudget{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	budgets.Add(budget)
+	budgets.Update(budget, budget)
+	budgets.Delete(budget)
+	restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{tidekeeperv1.NodeMaintenanceLabel: "weekly"}}}
+	restartChanges(d).Update(t.Context(), event.UpdateEvent{ObjectOld: restart, ObjectNew: restart}, queue)
+	restartChanges(d).Update(t.Context(), event.UpdateEvent{ObjectOld: restart, ObjectNew: &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly"}}}, queue)
+	if len(queue.added) != 4 {
+		t.Errorf("three changes of a budget and one of a restart that moves pods queue the node %d times", len(queue.added))
+	}
+	d.listed("a", nil)
+	queue.added = nil
+	if d.enqueueWaiting("shop", queue); len(queue.added) != 0 {
+		t.Error("a node is queued that no pod of the namespace has to leave any more")
 	}
 }

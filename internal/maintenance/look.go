@@ -57,6 +57,9 @@ func (l *look) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance) (in 
 	if in.Pods, err = l.pods(ctx); err != nil {
 		return in, err
 	}
+	// The namespaces are recorded before their PodDisruptionBudgets are read, so that each later
+	// change of a budget causes another look.
+	l.drains.listed(l.node, in.Pods)
 	if in.LeavingElsewhere, err = l.leavingElsewhere(ctx); err != nil {
 		return in, err
 	}

@@ -9,10 +9,13 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,9 +23,11 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
@@ -62,12 +67,16 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 			known.enqueue(e.Object, queue)
 		},
 	}
-	if err := ctrl.NewControllerManagedBy(mgr).
+	drainBuilder := ctrl.NewControllerManagedBy(mgr).
 		Named("node-drain").
 		WatchesRawSource(drainWakeups).
 		Watches(&corev1.Pod{}, pods).
-		WithOptions(controller.Options{MaxConcurrentReconciles: drainWorkers, RateLimiter: retry.Limiter[reconcile.Request]()}).
-		Complete(retry.Conflicts(drainer)); err != nil {
+		WatchesRawSource(budgetChanges(mgr.GetCache(), known)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: drainWorkers, RateLimiter: retry.Limiter[reconcile.Request]()})
+	if moves.Served() {
+		drainBuilder.Watches(&tidekeeperv1.ScheduledRestart{}, restartChanges(known))
+	}
+	if err := drainBuilder.Complete(retry.Conflicts(drainer)); err != nil {
 		return fmt.Errorf("node maintenance: %w", err)
 	}
 	all := allMaintenances(mgr.GetCache())
@@ -108,6 +117,38 @@ var nodeChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	after, too := e.ObjectNew.(*corev1.Node)
 	return !ok || !too || decision.NodeOf(before, 0) != decision.NodeOf(after, 0) || !maps.Equal(before.Labels, after.Labels)
 }}
+
+// budgetChanges returns a source that queues the nodes whose drain may wait for a changed
+// PodDisruptionBudget.
+func budgetChanges(informers cacheapi.Informers, known *drains) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		informer, err := informers.GetInformer(ctx, &policyv1.PodDisruptionBudget{}, cacheapi.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("get the informer for PodDisruptionBudgets: %w", err)
+		}
+		changed := func(object any) {
+			// If events were missed, a deletion does not contain the budget. The drain then continues
+			// after lookInterval.
+			if budget, err := drain.CachedBudgetOf(object); err == nil {
+				known.enqueueWaiting(budget.Namespace, queue)
+			}
+		}
+		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: changed})
+		return err
+	})
+}
+
+// restartChanges returns a handler that queues the nodes whose drain may wait for a changed restart
+// that moves pods.
+func restartChanges(known *drains) handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if _, moves := e.ObjectNew.GetLabels()[tidekeeperv1.NodeMaintenanceLabel]; moves {
+				known.enqueueWaiting(e.ObjectNew.GetNamespace(), queue)
+			}
+		},
+	}
+}
 
 // maintenanceOfRestart maps a ScheduledRestart that moves pods of drained nodes to its
 // NodeMaintenance.

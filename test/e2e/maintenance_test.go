@@ -205,6 +205,46 @@ func TestMaintenance_RestartMovesAll(t *testing.T) {
 	}
 }
 
+// TestMaintenance_NodeIsEmptiedFirst checks that a restart which moves a pod of several replaces the pod on
+// the drained node first, so that the node does not wait for the entire rollout. Without the annotation of
+// the pod, the ReplicaSet would first delete one of the two pods that share the other node.
+func TestMaintenance_NodeIsEmptiedFirst(t *testing.T) {
+	cluster.StartManager(t, maintaining)
+	addMembers(t, "first", 2)
+	d := onPool("first", "first", 3)
+	cluster.Apply(t, d)
+	cluster.Apply(t, minAvailableOf(d, intstr.FromInt32(3)))
+	eventuallyReady(t, d)
+	byNode := map[string][]string{}
+	for _, pod := range standing(t, "first") {
+		byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], pod.Name)
+	}
+	var drained, alone string
+	for node, names := range byNode {
+		if len(names) == 1 {
+			drained, alone = node, names[0]
+		}
+	}
+	if len(byNode) != 2 || alone == "" {
+		t.Fatalf("the three pods are on %v, want two nodes", byNode)
+	}
+	before := podNames(t, "first")
+	follow := watchNodesAndPods(t, "first")
+	m := maintenanceOf("first", tidekeeperv1.UntilDrained)
+	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: []string{drained}}
+	cluster.Apply(t, m)
+	eventuallyMaintained(t, m, "is complete", isComplete)
+	for _, event := range follow() {
+		if pod, is := event.Object.(*corev1.Pod); is && before.Has(pod.Name) && pod.DeletionTimestamp != nil {
+			if pod.Name != alone {
+				t.Errorf("pod %s on node %s was replaced first, want %s on the drained node %s", pod.Name, pod.Spec.NodeName, alone, drained)
+			}
+			return
+		}
+	}
+	t.Error("no pod was replaced")
+}
+
 // TestMaintenance_WaitsForTheAnnotation checks that a drained node says so, and returns once its
 // annotation is removed. The next node comes afterwards.
 func TestMaintenance_WaitsForTheAnnotation(t *testing.T) {

@@ -31,7 +31,7 @@ type Refused struct {
 }
 
 // retryPause is the minimum time between a refused eviction and its retry.
-const retryPause = 2 * time.Second
+const retryPause = 500 * time.Millisecond
 
 // Input holds the facts about the pods of a node.
 type Input struct {
@@ -63,6 +63,9 @@ type Output struct {
 	Evict []*corev1.Pod
 	// Restart lists the Deployments to restart so that their pods leave the node.
 	Restart []types.NamespacedName
+	// First lists the pods that the restarts in Restart must replace first, because the Deployment
+	// has ready pods on other nodes, too.
+	First []*corev1.Pod
 	// Left is the number of pods that still have to leave the node, including the pods in Evict.
 	Left int
 	// Settled is true if all pods of DaemonSets on the node are ready.
@@ -144,8 +147,8 @@ func (d *decider) move(pod *corev1.Pod) {
 	budget := d.world.BudgetOf(pod)
 	if r, refused := d.Refused[pod.UID]; refused {
 		d.blocked(pod, d.refusalReason(pod), r.Reason)
-		if d.Now.Before(r.Again) && !d.allowedSince(budget, r) {
-			d.wake(r.Again)
+		if again := d.retryAt(budget, r); d.Now.Before(again) {
+			d.wake(again)
 			return
 		}
 	}
@@ -153,11 +156,15 @@ func (d *decider) move(pod *corev1.Pod) {
 	d.out.Evict = append(d.out.Evict, pod)
 }
 
-// allowedSince reports whether a refused eviction is retried before the time r.Again, because the
-// PodDisruptionBudget of the pod allows more evictions than this decision has chosen. Otherwise the
-// pods of a large workload would leave more slowly than their budget allows.
-func (d *decider) allowedSince(b *policyv1.PodDisruptionBudget, r Refused) bool {
-	return b != nil && b.Status.ObservedGeneration >= b.Generation && b.Status.DisruptionsAllowed > d.chosen[b] && !d.Now.Before(r.At.Add(retryPause))
+// retryAt returns the time at which a refused eviction is retried. That is before the time r.Again
+// if the PodDisruptionBudget of the pod allows more evictions than this decision has chosen.
+// Otherwise the pods of a large workload would leave more slowly than their budget allows.
+func (d *decider) retryAt(b *policyv1.PodDisruptionBudget, r Refused) time.Time {
+	early := r.At.Add(retryPause)
+	if b != nil && b.Status.ObservedGeneration >= b.Generation && b.Status.DisruptionsAllowed > d.chosen[b] && early.Before(r.Again) {
+		return early
+	}
+	return r.Again
 }
 
 // terminating records why a pod stays if the pod still exists after the end of its grace period.

@@ -137,8 +137,8 @@ func TestRetriesAtThePaceOfTheBudget(t *testing.T) {
 		"it allows more than needed": {allowed: 9, want: []string{"web-1", "web-2", "web-3"}},
 		"a pod was never refused":    {allowed: 1, change: func(in *Input) { delete(in.Refused, "web-1") }, want: []string{"web-1"}},
 		"a retry is due":             {allowed: 0, change: func(in *Input) { in.Refused["web-2"] = Refused{Again: now} }, want: []string{"web-2"}},
-		"the refusal is a second old": {allowed: 2, change: func(in *Input) {
-			in.Refused["web-1"] = Refused{At: now.Add(-time.Second), Again: now.Add(time.Minute)}
+		"the refusal is less than half a second old": {allowed: 2, change: func(in *Input) {
+			in.Refused["web-1"] = Refused{At: now.Add(-400 * time.Millisecond), Again: now.Add(time.Minute)}
 		}, want: []string{"web-2", "web-3"}},
 		"its status is older than its spec": {allowed: 2, change: func(in *Input) { in.Budgets[0].Generation = 2 }},
 		"there is another budget": {allowed: 2, change: func(in *Input) {

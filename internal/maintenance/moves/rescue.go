@@ -12,6 +12,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
 
+// LeastDeletionCost is the value of the annotation [corev1.PodDeletionCost] with which the pods in
+// [Output.First] are deleted before all other ready pods of their ReplicaSet.
+const LeastDeletionCost = "-2147483648"
+
 // MayNeedRescue reports whether [Decide] needs the pod's Deployment, to decide between an eviction
 // and a restart.
 func MayNeedRescue(pod *corev1.Pod) bool {
@@ -52,6 +56,9 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 		}
 		if !slices.Contains(d.out.Restart, key) {
 			d.out.Restart = append(d.out.Restart, key)
+		}
+		if deployment.Status.ReadyReplicas > d.ready[key] && pod.Annotations[corev1.PodDeletionCost] != LeastDeletionCost {
+			d.out.First = append(d.out.First, pod)
 		}
 		return true
 	case restart.State == rescue.Waiting:

@@ -34,6 +34,30 @@ func TestTwoReplicasOnTwoDrainedNodes(t *testing.T) {
 	}
 }
 
+// TestPodsThatAreReplacedFirst checks that a restart replaces the pods on the drained node first if the
+// Deployment has ready pods on other nodes, and that a pod is annotated once.
+func TestPodsThatAreReplacedFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replicas int32
+		cost     string
+		first    int
+	}{
+		"all its pods are on the node":        {replicas: 1},
+		"there are ready pods on other nodes": {replicas: 3, first: 1},
+		"its own cost of deletion":            {replicas: 3, cost: "7", first: 1},
+		"it is annotated already":             {replicas: 3, cost: LeastDeletionCost},
+	} {
+		in := inputOf("web-a", deployment(tc.replicas, tc.replicas, func(*appsv1.Deployment) {}), nil)
+		withBudget(tc.replicas, tc.replicas)(&in)
+		if tc.cost != "" {
+			in.Pods[0].Annotations = map[string]string{corev1.PodDeletionCost: tc.cost}
+		}
+		if out := Decide(in); len(out.Restart) != 1 || len(out.First) != tc.first {
+			t.Errorf("%s: %d restarts, %d pods are replaced first, want 1 and %d", name, len(out.Restart), len(out.First), tc.first)
+		}
+	}
+}
+
 // TestNewPodOfASucceededRestart checks a pod created by the restart that moved its predecessor off
 // another node.
 func TestNewPodOfASucceededRestart(t *testing.T) {

@@ -105,7 +105,7 @@ func writeGoTest(file, findingFile string, program []string) error {
 	return nil
 }
 
-// writeNew writes a file, and returns an error if it exists: somebody may have changed it.
+// writeNew writes a file, and returns an error if it exists: the user may have changed it.
 func writeNew(file string, content []byte) error {
 	out, err := os.OpenFile(filepath.Clean(file), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
