@@ -157,9 +157,13 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 // waits for the replacements of its own pods and not for the entire rollout. If a pod cannot be
 // annotated, the restart replaces its pods in any order.
 func (r *drainReconciler) replaceFirst(ctx context.Context, out *moves.Output) {
-	for _, pod := range out.First[:min(len(out.First), mostFirst)] {
+	annotated := 0
+	for _, pod := range out.First {
 		if key, _ := rescue.DeploymentOf(pod); !slices.Contains(out.Restart, key) {
 			continue
+		}
+		if annotated++; annotated > mostFirst {
+			return
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.UID, corev1.PodDeletionCost, moves.LeastDeletionCost)
 		err := r.client.Patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, patch))

@@ -16,6 +16,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/drain"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/rescue"
 )
@@ -59,7 +60,7 @@ type Input struct {
 
 // Output defines how the pods leave a node.
 type Output struct {
-	// Evict lists the pods to evict now.
+	// Evict lists the pods to evict now. Here and in Restart, namespaces take turns.
 	Evict []*corev1.Pod
 	// Restart lists the Deployments to restart so that their pods leave the node.
 	Restart []types.NamespacedName
@@ -115,6 +116,8 @@ func Decide(in Input) Output {
 			d.move(pod)
 		}
 	}
+	d.out.Evict = lists.InTurns(d.out.Evict, (*corev1.Pod).GetNamespace)
+	d.out.Restart = lists.InTurns(d.out.Restart, func(key types.NamespacedName) string { return key.Namespace })
 	return d.out
 }
 

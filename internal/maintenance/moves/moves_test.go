@@ -4,6 +4,7 @@
 package moves
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +121,34 @@ func TestDecide(t *testing.T) {
 		if how != tc.how || out.Reason != tc.reason || !strings.Contains(out.Message, tc.message) {
 			t.Errorf("%s: %s, %s: %s", tc.name, how, out.Reason, out.Message)
 		}
+	}
+}
+
+// TestNamespacesTakeTurns checks that the many pods of a namespace do not come before the first pods of
+// other namespaces, because a limited number of requests is sent at a time.
+func TestNamespacesTakeTurns(t *testing.T) {
+	in := Input{Now: now, SingleReplicas: tidekeeperv1.SingleReplicasRestart, Deployments: map[types.NamespacedName]*appsv1.Deployment{}}
+	for namespace, pods := range map[string]int{"crowd": 500, "shop": 2, "web": 1} {
+		for i := range pods {
+			for kind, of := range map[string]*appsv1.Deployment{"single": deployment(1, 1, func(*appsv1.Deployment) {}), "several": deployment(3, 3, func(*appsv1.Deployment) {})} {
+				name := fmt.Sprintf("%s-%03d", kind, i)
+				in.Pods = append(in.Pods, pod(func(p *corev1.Pod) {
+					p.Namespace, p.Name, p.UID, p.OwnerReferences[0].Name = namespace, name+"-x", types.UID(namespace+name), name+"-7d9f"
+				}))
+				in.Deployments[types.NamespacedName{Namespace: namespace, Name: name}] = of
+			}
+		}
+	}
+	out := Decide(in)
+	var evicted, restarted []string
+	for i := range 5 {
+		evicted, restarted = append(evicted, out.Evict[i].Namespace), append(restarted, out.Restart[i].Namespace)
+	}
+	if want := []string{"crowd", "shop", "web", "crowd", "shop"}; !slices.Equal(evicted, want) || !slices.Equal(restarted, want) {
+		t.Errorf("the namespaces of the first pods are %q for evictions and %q for restarts, want %q", evicted, restarted, want)
+	}
+	if len(out.Evict) != 503 || len(out.Restart) != 503 {
+		t.Errorf("%d evictions and %d restarts, want 503 of each", len(out.Evict), len(out.Restart))
 	}
 }
 

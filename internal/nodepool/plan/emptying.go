@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
@@ -233,12 +234,8 @@ func (e *emptying) choose() {
 	slices.SortFunc(e.due, func(a, b *corev1.Pod) int {
 		return cmp.Or(e.Attempts.Tried[a.UID].Compare(e.Attempts.Tried[b.UID]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	type candidate struct {
-		pod  *corev1.Pod
-		rank int // the position within the namespace
-	}
-	var candidates []candidate
-	ranks, groups := map[string]int{}, map[types.UID]bool{}
+	var candidates []*corev1.Pod
+	groups := map[types.UID]bool{}
 	for _, pod := range e.due {
 		group := EvictionGroup(pod)
 		if refused, was := e.Attempts.Refused[group]; was {
@@ -252,16 +249,12 @@ func (e *emptying) choose() {
 				continue
 			}
 		}
-		candidates = append(candidates, candidate{pod, ranks[pod.Namespace]})
-		ranks[pod.Namespace]++
+		candidates = append(candidates, pod)
 	}
-	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.rank, b.rank) })
-	for i, c := range candidates {
-		if i == maxEvictions {
-			e.wake(e.now)
-			break
-		}
-		e.plan.Evict = append(e.plan.Evict, c.pod)
+	e.plan.Evict = lists.InTurns(candidates, (*corev1.Pod).GetNamespace)
+	if len(e.plan.Evict) > maxEvictions {
+		e.plan.Evict = e.plan.Evict[:maxEvictions]
+		e.wake(e.now)
 	}
 }
 
