@@ -60,14 +60,16 @@ func unite(a, b map[string]int) map[string]int {
 	return all
 }
 
-// WithoutTemplates returns the counts without ReplicaSets and pods, which are replaced whenever a
-// pod template changes.
-func (c Counts) WithoutTemplates() Counts {
-	left := Counts{Created: maps.Clone(c.Created), Deleted: maps.Clone(c.Deleted)}
-	for _, counts := range []map[string]int{left.Created, left.Deleted} {
-		maps.DeleteFunc(counts, func(key string, _ int) bool {
-			return slices.Contains([]string{"replicasets.apps", "pods"}, state.ResourceOf(key))
-		})
-	}
-	return left
+// Tolerance lists the differences from the counts of the baseline that do not count as a problem.
+type Tolerance struct {
+	// Fewer tolerates objects that are created or deleted less often.
+	Fewer bool
+	// Templates tolerates any number of ReplicaSets and pods, which are replaced whenever a pod
+	// template changes.
+	Templates bool
+}
+
+// ignores reports whether the objects with a key are not counted.
+func (t Tolerance) ignores(key string) bool {
+	return t.Templates && slices.Contains([]string{"replicasets.apps", "pods"}, state.ResourceOf(key))
 }

@@ -135,18 +135,17 @@ func (b *Baseline) Describe() string {
 }
 
 // OtherCounts returns a line for each key whose objects are created or deleted more often than in
-// the baseline runs. Unless mayBeFewer is set, it also returns a line for each key whose objects
-// are created or deleted less often.
-func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
+// the baseline runs, or less often, except for what t tolerates.
+func (b *Baseline) OtherCounts(now Counts, t Tolerance) []string {
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {
 		for _, key := range slices.Sorted(maps.Keys(unite(one, now))) {
 			most, least := max(one[key], two[key]), min(one[key], two[key])
 			switch {
-			case b.Uncounted[key]:
+			case b.Uncounted[key] || t.ignores(key):
 			case now[key] > most:
 				lines = append(lines, fmt.Sprintf("%s: %s %s, not %s", key, what, words.Times(now[key]), words.Times(most)))
-			case now[key] < least && !mayBeFewer:
+			case now[key] < least && !t.Fewer:
 				lines = append(lines, fmt.Sprintf("%s: %s %s, not %s", key, what, words.Times(now[key]), words.Times(least)))
 			}
 		}

@@ -115,10 +115,11 @@ func (j *Judge) After(o *Outcome, failures, ends []string) {
 		return
 	}
 	counts := baseline.CountOf(j.Base.Names, o.Versions, j.Base.Locks, j.Base.MakesPods, j.Fault.Effects().HidesStates)
-	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
-		counts = counts.WithoutTemplates()
+	tolerance := baseline.Tolerance{
+		Fewer:     j.Fault.Effects().HidesStates,
+		Templates: j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched),
 	}
-	if lines := j.Base.OtherCounts(counts, j.Fault.Effects().HidesStates); len(lines) > 0 {
+	if lines := j.Base.OtherCounts(counts, tolerance); len(lines) > 0 {
 		o.Problems = append(o.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
 	}
 	if lines := observe.RefusedFast(knowable(j.Fault, o.Requests, o.Versions), j.Base.Locks); len(lines) > 0 {
