@@ -69,6 +69,33 @@ func TestPodsAreListedWithPauses(t *testing.T) {
 	}
 }
 
+// TestTerminatingPods checks that the beginning of a pod's deletion does not cause a look at its node,
+// because the pause after that look would delay the one that sees the node empty. The pod's end does.
+func TestTerminatingPods(t *testing.T) {
+	noon := time.Date(2026, 6, 9, 12, 0, 0, 0, time.UTC)
+	d := newDrains(clocktesting.NewFakePassiveClock(noon))
+	status := &tidekeeperv1.NodeMaintenanceStatus{Nodes: map[string]tidekeeperv1.NodeProgress{"a": {UID: "1", StartTime: metav1.NewTime(noon)}}}
+	d.watch("weekly", status, []string{"a"}, []string{"a"})
+	running := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	terminating, ended := running.DeepCopy(), running.DeepCopy()
+	terminating.DeletionTimestamp, ended.DeletionTimestamp = new(metav1.NewTime(noon)), new(metav1.NewTime(noon))
+	ended.Status.Phase = corev1.PodSucceeded
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want int
+	}{"running": {running, 1}, "terminating": {terminating, 0}, "ended": {ended, 1}} {
+		queue := &delays{}
+		podChanges(d).Update(t.Context(), event.UpdateEvent{ObjectOld: running, ObjectNew: tc.pod}, queue)
+		if len(queue.added) != tc.want {
+			t.Errorf("a change of a pod that is %s queues its node %d times, want %d", name, len(queue.added), tc.want)
+		}
+	}
+	queue := &delays{}
+	if podChanges(d).Delete(t.Context(), event.DeleteEvent{Object: terminating}, queue); len(queue.added) != 1 {
+		t.Errorf("the end of a pod queues its node %d times", len(queue.added))
+	}
+}
+
 // TestChangesInANamespaceCauseALook checks that a change of a PodDisruptionBudget, or of a restart that
 // moves pods, queues the nodes that pods of its namespace have to leave, and no other node.
 func TestChangesInANamespaceCauseALook(t *testing.T) {

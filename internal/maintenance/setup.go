@@ -29,6 +29,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
@@ -59,18 +60,10 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), drains: known, restarts: moves, freezes: freezes, metrics: m, clock: c,
 		tell: func(name string) { wakeups.Enqueue(requestFor(name)) },
 	}
-	pods := handler.TypedFuncs[client.Object, reconcile.Request]{
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			known.enqueue(e.ObjectNew, queue)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			known.enqueue(e.Object, queue)
-		},
-	}
 	drainBuilder := ctrl.NewControllerManagedBy(mgr).
 		Named("node-drain").
 		WatchesRawSource(drainWakeups).
-		Watches(&corev1.Pod{}, pods).
+		Watches(&corev1.Pod{}, podChanges(known)).
 		WatchesRawSource(budgetChanges(mgr.GetCache(), known)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: drainWorkers, RateLimiter: retry.Limiter[reconcile.Request]()})
 	if moves.Served() {
@@ -117,6 +110,22 @@ var nodeChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	after, too := e.ObjectNew.(*corev1.Node)
 	return !ok || !too || decision.NodeOf(before, 0) != decision.NodeOf(after, 0) || !maps.Equal(before.Labels, after.Labels)
 }}
+
+// podChanges returns a handler that queues the node of a changed pod if the node is being drained. It
+// ignores pods that are terminating, until they end: the look that follows the beginning of a
+// deletion would delay the one that follows its end.
+func podChanges(known *drains) handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if pod, is := e.ObjectNew.(*corev1.Pod); is && (pod.DeletionTimestamp.IsZero() || pods.IsTerminal(pod)) {
+				known.enqueue(pod, queue)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			known.enqueue(e.Object, queue)
+		},
+	}
+}
 
 // budgetChanges returns a source that queues the nodes whose drain may wait for a changed
 // PodDisruptionBudget.
