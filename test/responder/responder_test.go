@@ -212,6 +212,8 @@ func TestManagerIsKilled(t *testing.T) {
 	start := func() *framework.Manager { return cluster.StartManager(t, append([]string{responding}, lease...)...) }
 	manager := start()
 	d := deployment(t, "killed", 1, gated)
+	cluster.Refresh(t, d)
+	before := d.Generation
 	ready := cluster.WatchReady(t, map[string]int{d.Name: 1})
 	e := evict(t, &podsOf(t, d)[0])
 	restartIs(t, d, "is requested", func(r *tidekeeperv1.ScheduledRestart) bool { return r != nil })
@@ -220,6 +222,13 @@ func TestManagerIsKilled(t *testing.T) {
 		cluster.ExpireLease(t)
 		manager = start()
 		restartIs(t, d, "is in progress "+phase, func(r *tidekeeperv1.ScheduledRestart) bool { return r != nil && r.Status.Active != nil })
+		// A leader that is killed before it patches the Deployment leaves this to the next one.
+		framework.Eventually(t, "the rollout has begun "+phase, func() error {
+			if cluster.Refresh(t, d); d.Generation == before {
+				return fmt.Errorf("the Deployment has the generation %d, as before", before)
+			}
+			return nil
+		})
 	}
 	manager.Kill(t)
 	framework.Eventually(t, "the pod has moved", func() error {
