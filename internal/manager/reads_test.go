@@ -42,6 +42,7 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/drain", "Pod.ObjectMeta.Finalizers", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
 	{"internal/drain", "Pod.Spec.TerminationGracePeriodSeconds", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
 	{"internal/drain", "Pod.Spec.Volumes", "the cache keeps what follows from it as facts about the pod; maintenance and plugin look at whole pods"},
+	{"internal/maintenance/moves", "Pod.ObjectMeta.Annotations", "drains look at whole pods that they read from the API server"},
 	{"internal/maintenance/moves", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
 }
 
