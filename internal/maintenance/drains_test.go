@@ -70,7 +70,7 @@ func TestPodsAreListedWithPauses(t *testing.T) {
 }
 
 // TestTerminatingPods checks that the beginning of a pod's deletion does not cause a look at its node,
-// because the pause after that look would delay the one that sees the node empty. The pod's end does.
+// because the pause after that look would delay the look that finds the node empty. The pod's end does.
 func TestTerminatingPods(t *testing.T) {
 	noon := time.Date(2026, 6, 9, 12, 0, 0, 0, time.UTC)
 	d := newDrains(clocktesting.NewFakePassiveClock(noon))

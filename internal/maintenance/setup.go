@@ -113,7 +113,7 @@ var nodeChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 
 // podChanges returns a handler that queues the node of a changed pod if the node is being drained. It
 // ignores pods that are terminating, until they end: the look that follows the beginning of a
-// deletion would delay the one that follows its end.
+// deletion would delay the look that follows its end.
 func podChanges(known *drains) handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// counted lists the resources that the tests' pods request. The last one is the number of pods.
+// counted lists the resources that the tests' pods request. The last resource is the number of pods.
 var counted = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, gpu, corev1.ResourcePods}
 
 // free holds amounts of the resources in `counted`, in thousandths, such as a node's free amounts.

@@ -58,7 +58,7 @@ func tide(t testing.TB, stdin, kubeconfig string, args ...string) result {
 	return result{stdout.String(), stderr.String(), p.ProcessState.ExitCode()}
 }
 
-// answer runs the plugin with -o json and decodes its output. Exit codes other than 0 and those in
+// answer runs the plugin with -o json and decodes its output. Exit codes other than 0 and the codes in
 // `allowed` fail the test.
 func answer(t testing.TB, into any, stdin string, args []string, allowed ...int) {
 	t.Helper()

@@ -149,7 +149,7 @@ func TestVolumesWithMissingRights(t *testing.T) {
 }
 
 // TestPreemptionWithMissingRights checks the answers about preemption to users who lack one right each:
-// what is missing is named, and nothing is said about budgets that could not be read.
+// the missing right is named, and nothing is said about budgets that could not be read.
 func TestPreemptionWithMissingRights(t *testing.T) {
 	applyPriorities(t)
 	w := newWorld(t, "meek", rand.New(rand.NewPCG(1, 1)))

@@ -169,7 +169,7 @@ func (w *storageWorld) create(t *testing.T, spec corev1.PodSpec, count int64) {
 	}
 }
 
-// tally is what the scheduler has done with the pods of a world.
+// tally counts the scheduler's decisions about the pods of a world.
 type tally struct {
 	placed, refused int64
 	on              map[string]int64 // number of pods on each node, by its short name
@@ -273,7 +273,7 @@ func podOf(spec corev1.PodSpec) *corev1.Pod {
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "copy", Labels: map[string]string{"app": "copy"}}, Spec: spec}
 }
 
-// expected is what the scheduler does with copies of a pod.
+// expected describes the scheduler's decisions about copies of a pod.
 type expected struct {
 	on map[string]int64 // number of copies that a node takes, by its short name
 	// anyOf is the number of copies that are placed on any of the nodes in `on`, if it is not the sum.
@@ -296,7 +296,7 @@ func (e expected) copies() (sum int64) {
 	return sum
 }
 
-// judge compares an answer of pools fit with what the scheduler does.
+// judge compares an answer of pools fit with the scheduler's decisions.
 func (e expected) judge(t *testing.T, says answered) {
 	t.Helper()
 	uncertain := len(says.AtMost) > 0

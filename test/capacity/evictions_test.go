@@ -30,7 +30,7 @@ type runs struct {
 	change                func(*corev1.Pod)
 }
 
-// eviction is a pod of high priority on nodes of its own, and what the scheduler does about it.
+// eviction is a pod of high priority on nodes of its own, and the scheduler's decision about it.
 type eviction struct {
 	name  string
 	nodes map[string]string // each node's zone; a node with the prefix "c" is cordoned, one with "o" is outside of the pool
@@ -244,7 +244,7 @@ func TestEvictionsOfEachKind(t *testing.T) {
 	}
 }
 
-// assert compares the answer of pools fit about a case with the scheduler, and both with what is expected.
+// assert compares the answer of pools fit about a case with the scheduler, and both with the expectation.
 func (e eviction) assert(t *testing.T, w *storageWorld, says answered) {
 	t.Helper()
 	p := e.pod(w)

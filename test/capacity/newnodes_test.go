@@ -127,7 +127,7 @@ func TestNewNodes(t *testing.T) {
 	w.add(t, 4)
 	w.placed(t, "web", 10, 0)
 
-	// Each of the four nodes takes one.
+	// Each of the four nodes takes a pod.
 	w.needed(t, "single", 6, newNodes(4, 1, 2))
 	w.scaleTo(t, "single", 6)
 	w.placed(t, "single", 4, 2)

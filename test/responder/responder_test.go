@@ -222,7 +222,7 @@ func TestManagerIsKilled(t *testing.T) {
 		cluster.ExpireLease(t)
 		manager = start()
 		restartIs(t, d, "is in progress "+phase, func(r *tidekeeperv1.ScheduledRestart) bool { return r != nil && r.Status.Active != nil })
-		// A leader that is killed before it patches the Deployment leaves this to the next one.
+		// A leader that is killed before it patches the Deployment leaves the patch to the next leader.
 		framework.Eventually(t, "the rollout has begun "+phase, func() error {
 			if cluster.Refresh(t, d); d.Generation == before {
 				return fmt.Errorf("the Deployment has the generation %d, as before", before)
