@@ -55,10 +55,15 @@ type mistake struct {
 
 var rows = []row{
 	{
-		name: "replicaset-false", workload: "replicaset.yaml", command: replicaSets(false),
+		name: "replicaset-false", workload: "replicaset.yaml", command: controllerOf("ReplicaSet", false),
 		known: []mistake{{name: "kubernetes#129795: more pods than wanted", says: []string{"has more pods than the 5 replicas"}}},
 	},
-	{name: "replicaset-true", workload: "replicaset.yaml", command: replicaSets(true)},
+	{name: "replicaset-true", workload: "replicaset.yaml", command: controllerOf("ReplicaSet", true)},
+	{
+		name: "daemonset-false", workload: "daemonset.yaml", command: controllerOf("DaemonSet", false),
+		known: []mistake{{name: "kubernetes#134937: two pods on a node", says: []string{"a node has one pod of the DaemonSet does not hold"}}},
+	},
+	{name: "daemonset-true", workload: "daemonset.yaml", command: controllerOf("DaemonSet", true)},
 	{
 		name: "rabbitmq-1.6.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.6.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-addr"),
 		known: []mistake{
@@ -82,10 +87,12 @@ func rabbitmqCommand(metricsFlag string) []string {
 	return []string{"env", "KUBE_CONFIG=$KUBECONFIG", "OPERATOR_NAMESPACE=default", "OPERATOR", metricsFlag + "=127.0.0.1:0"}
 }
 
-func replicaSets(consistent bool) []string {
+// controllerOf returns the command that runs Kubernetes' own controller of a kind. consistent is the
+// value of the feature gate with which the controller waits until its cache shows its own writes.
+func controllerOf(kind string, consistent bool) []string {
 	return []string{
-		"kube-controller-manager", "--kubeconfig=$KUBECONFIG", "--controllers=replicaset-controller",
-		fmt.Sprintf("--feature-gates=StaleControllerConsistencyReplicaSet=%t", consistent), "--leader-elect=false", "--secure-port=0",
+		"kube-controller-manager", "--kubeconfig=$KUBECONFIG", "--controllers=" + strings.ToLower(kind) + "-controller",
+		fmt.Sprintf("--feature-gates=StaleControllerConsistency%s=%t", kind, consistent), "--leader-elect=false", "--secure-port=0",
 	}
 }
 
