@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.metrics.set(m.Name, &m.Status)
 	changed := r.drains.watch(m.Name, &m.Status, out.Watched, out.Draining)
 	cordoned, err := r.act(ctx, m, out.Actions)
-	// Pods are moved only from cordoned nodes.
+	// The nodes are queued after they were cordoned, because pods are moved only from cordoned nodes.
 	for _, node := range append(changed, cordoned...) {
 		r.move(node)
 	}

@@ -39,6 +39,9 @@ const (
 	// mostFirst is the maximum number of pods that are annotated per reconcile so that a restart
 	// replaces them first.
 	mostFirst = 40
+	// firstTimeout is the time limit for annotating all of these pods, so that a webhook that does not
+	// respond does not hold up the drain.
+	firstTimeout = 5 * time.Second
 	// mostRead is the number of Deployments that are read from the API server per reconcile.
 	// mostConfirmed is the maximum number of further Deployments that are read before their pods are
 	// moved.
@@ -157,12 +160,14 @@ func (r *drainReconciler) move(ctx context.Context, m *tidekeeperv1.NodeMaintena
 // waits for the replacements of its own pods and not for the entire rollout. If a pod cannot be
 // annotated, the restart replaces its pods in any order.
 func (r *drainReconciler) replaceFirst(ctx context.Context, out *moves.Output) {
+	ctx, cancel := context.WithTimeout(ctx, firstTimeout)
+	defer cancel()
 	annotated := 0
 	for _, pod := range out.First {
 		if key, _ := rescue.DeploymentOf(pod); !slices.Contains(out.Restart, key) {
 			continue
 		}
-		if annotated++; annotated > mostFirst {
+		if annotated++; annotated > mostFirst || ctx.Err() != nil {
 			return
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.UID, corev1.PodDeletionCost, moves.LeastDeletionCost)

@@ -31,8 +31,13 @@ type Refused struct {
 	Again time.Time
 }
 
-// retryPause is the minimum time between a refused eviction and its retry.
-const retryPause = 500 * time.Millisecond
+// retryPause is the minimum time between a refused eviction and its retry. If the eviction was refused
+// repeatedly, the minimum is the retryShare-th part of the time until the regular retry: the refusals
+// may come from a webhook, although the PodDisruptionBudget allows the eviction.
+const (
+	retryPause = 500 * time.Millisecond
+	retryShare = 8
+)
 
 // Input holds the facts about the pods of a node.
 type Input struct {
@@ -163,7 +168,7 @@ func (d *decider) move(pod *corev1.Pod) {
 // if the PodDisruptionBudget of the pod allows more evictions than this decision has chosen.
 // Otherwise the pods of a large workload would leave more slowly than their budget allows.
 func (d *decider) retryAt(b *policyv1.PodDisruptionBudget, r Refused) time.Time {
-	early := r.At.Add(retryPause)
+	early := r.At.Add(max(retryPause, r.Again.Sub(r.At)/retryShare))
 	if b != nil && b.Status.ObservedGeneration >= b.Generation && b.Status.DisruptionsAllowed > d.chosen[b] && early.Before(r.Again) {
 		return early
 	}

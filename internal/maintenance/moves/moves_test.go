@@ -169,6 +169,12 @@ func TestRetriesAtThePaceOfTheBudget(t *testing.T) {
 		"the refusal is less than half a second old": {allowed: 2, change: func(in *Input) {
 			in.Refused["web-1"] = Refused{At: now.Add(-400 * time.Millisecond), Again: now.Add(time.Minute)}
 		}, want: []string{"web-2", "web-3"}},
+		"it was refused often, two seconds ago": {allowed: 2, change: func(in *Input) {
+			in.Refused["web-1"] = Refused{At: now.Add(-2 * time.Second), Again: now.Add(58 * time.Second)}
+		}, want: []string{"web-2", "web-3"}},
+		"its first refusal is 600 ms old": {allowed: 1, change: func(in *Input) {
+			in.Refused["web-1"] = Refused{At: now.Add(-600 * time.Millisecond), Again: now.Add(1400 * time.Millisecond)}
+		}, want: []string{"web-1"}},
 		"its status is older than its spec": {allowed: 2, change: func(in *Input) { in.Budgets[0].Generation = 2 }},
 		"there is another budget": {allowed: 2, change: func(in *Input) {
 			other := *in.Budgets[0].DeepCopy()
