@@ -34,7 +34,7 @@ type facts struct {
 // gather returns the facts about an Eviction. It reads the pod and its Deployment from the API
 // server.
 func (r *reconciler) gather(ctx context.Context, e *lifecyclev1alpha1.Eviction) (in facts, err error) {
-	in.Input = decision.Input{Now: r.clock.Now(), Eviction: e, Restarts: r.requests.Served()}
+	in.Input = decision.Input{Now: r.clock.Now(), Eviction: e, Restarts: r.requests.Serves(e.Namespace)}
 	if in.Pod, err = r.target(ctx, e); err != nil || in.Pod == nil {
 		return in, err
 	}

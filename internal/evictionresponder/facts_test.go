@@ -33,8 +33,8 @@ func TestRestartOf(t *testing.T) {
 		}
 		return r
 	}
-	unserved := restart(10, "")
-	unserved.Status.ObservedGeneration = 0
+	unobserved := restart(10, "")
+	unobserved.Status.ObservedGeneration = 0
 	for name, tc := range map[string]struct {
 		known *tidekeeperv1.ScheduledRestart
 		want  rescue.RestartState
@@ -43,7 +43,7 @@ func TestRestartOf(t *testing.T) {
 		"requested for this pod":      {restart(10, ""), rescue.Waiting},
 		"succeeded":                   {restart(10, tidekeeperv1.OutcomeSucceeded), rescue.Succeeded},
 		"failed":                      {restart(10, tidekeeperv1.OutcomeFailed), rescue.Failed},
-		"no manager observes it":      {unserved, rescue.Failed},
+		"not observed yet":            {unobserved, rescue.Waiting},
 		"requested for another pod":   {restart(5, ""), rescue.Waiting},
 		"requested before this pod":   {restart(-5, ""), ""},
 		"failed before the eviction":  {restart(5, tidekeeperv1.OutcomeFailed), ""},

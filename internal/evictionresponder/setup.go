@@ -43,7 +43,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), clock: c, wakeups: wakeup.New[reconcile.Request](c), metrics: m,
-		requests: requests.New(mgr.GetClient(), requests.Served(mgr), "eviction", tidekeeperv1.EvictionResponderLabel),
+		requests: requests.New(mgr.GetClient(), requests.Serves(mgr), "eviction", tidekeeperv1.EvictionResponderLabel),
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).

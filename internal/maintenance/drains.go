@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -48,6 +47,8 @@ type drainOf struct {
 	pauseFor time.Duration
 	// namespaces is the set of namespaces of the pods that had to leave when they were last listed.
 	namespaces sets.Set[string]
+	// leaving is the set of these pods that have not been deleted since.
+	leaving sets.Set[types.UID]
 	// state is the last known state of the pods; nil if unknown.
 	state *decision.Drain
 	// refused holds the refused evictions, by the UID of the pod, and notRequested the refused
@@ -237,14 +238,30 @@ func (d *drains) pace(node string, reads int) {
 }
 
 // enqueue queues the node of a changed pod if the node is being drained.
-func (d *drains) enqueue(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return
-	}
+func (d *drains) enqueue(pod *corev1.Pod, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if pause, watched := d.pause(pod.Spec.NodeName); watched {
 		queue.AddAfter(requestFor(pod.Spec.NodeName), pause)
 	}
+}
+
+// enqueueDeleted queues the node of a deleted pod if the node is being drained, without a pause if it
+// was the last pod that had to leave.
+func (d *drains) enqueueDeleted(pod *corev1.Pod, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if d.left(pod) {
+		queue.AddAfter(requestFor(pod.Spec.NodeName), 0)
+		return
+	}
+	d.enqueue(pod, queue)
+}
+
+// left records that a pod was deleted. It reports whether the pod was the last one that had to leave
+// its node when the pods were last listed. There is therefore at most one such pod for each list.
+func (d *drains) left(pod *corev1.Pod) (last bool) {
+	d.update(pod.Spec.NodeName, func(of *drainOf) {
+		last = of.leaving.Has(pod.UID) && of.leaving.Len() == 1
+		of.leaving.Delete(pod.UID)
+	})
+	return last
 }
 
 // enqueueWaiting queues the nodes that are being drained of pods in a namespace. A
@@ -269,15 +286,16 @@ func (d *drains) drainingIn(namespace string) (nodes []string) {
 	return nodes
 }
 
-// listed records the namespaces of the pods that have to leave a node.
+// listed records the pods that have to leave a node, and their namespaces.
 func (d *drains) listed(node string, pods []corev1.Pod) {
-	namespaces := sets.New[string]()
+	namespaces, leaving := sets.New[string](), sets.New[types.UID]()
 	for i := range pods {
 		if drain.Leaves(&pods[i]) {
 			namespaces.Insert(pods[i].Namespace)
+			leaving.Insert(pods[i].UID)
 		}
 	}
-	d.update(node, func(of *drainOf) { of.namespaces = namespaces })
+	d.update(node, func(of *drainOf) { of.namespaces, of.leaving = namespaces, leaving })
 }
 
 // pause returns how long to wait before the pods of a node are listed again. It returns false if

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -93,6 +94,41 @@ func TestTerminatingPods(t *testing.T) {
 	queue := &delays{}
 	if podChanges(d).Delete(t.Context(), event.DeleteEvent{Object: terminating}, queue); len(queue.added) != 1 {
 		t.Errorf("the end of a pod queues its node %d times", len(queue.added))
+	}
+}
+
+// TestLastPodCausesALookAtOnce checks that the end of the last pod that had to leave a node queues the
+// node without a pause, once for each list of its pods. The ends of other pods wait for the pause.
+func TestLastPodCausesALookAtOnce(t *testing.T) {
+	noon := time.Date(2026, 6, 9, 12, 0, 0, 0, time.UTC)
+	d := newDrains(clocktesting.NewFakePassiveClock(noon))
+	status := &tidekeeperv1.NodeMaintenanceStatus{Nodes: map[string]tidekeeperv1.NodeProgress{"a": {UID: "1", StartTime: metav1.NewTime(noon)}}}
+	d.watch("weekly", status, []string{"a"}, []string{"a"})
+	pod := func(uid types.UID, owner string) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{UID: uid, OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "o", UID: "o", Controller: new(true)}}},
+			Spec:       corev1.PodSpec{NodeName: "a"},
+		}
+	}
+	first, second, agent, late := pod("1", "ReplicaSet"), pod("2", "ReplicaSet"), pod("3", "DaemonSet"), pod("4", "ReplicaSet")
+	d.look("a")
+	d.listed("a", []corev1.Pod{first, second, agent})
+	for _, step := range []struct {
+		name string
+		pod  corev1.Pod
+		want time.Duration
+	}{
+		{"one of two pods", first, lookPause},
+		{"the same pod again", first, lookPause},
+		{"a pod of a DaemonSet", agent, lookPause},
+		{"a pod that was not listed", late, lookPause},
+		{"the last pod", second, 0},
+		{"the last pod again", second, lookPause},
+	} {
+		queue := &delays{}
+		if podChanges(d).Delete(t.Context(), event.DeleteEvent{Object: &step.pod}, queue); len(queue.added) != 1 || queue.added[0] != step.want {
+			t.Errorf("the end of %s queues the node after %v, want %s", step.name, queue.added, step.want)
+		}
 	}
 }
 

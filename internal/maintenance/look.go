@@ -28,8 +28,7 @@ import (
 // look reads the facts about the pods of a node for a reconcile. It reads the first mostRead
 // Deployments of the node from the API server. It takes further Deployments from the cache, and
 // reads them from the API server only if their pods are about to be moved. The number of its
-// requests is therefore bounded, although tenants choose the number of Deployments, except in
-// namespaces that the cache does not cover.
+// requests is therefore bounded, although tenants choose the number of Deployments.
 type look struct {
 	*drainReconciler
 	node string
@@ -174,8 +173,14 @@ func moved(out *moves.Output) []types.NamespacedName {
 
 // addDeployment reads a Deployment with `get`, and adds the Deployment and the restart that was
 // requested for it to `in`. If the Deployment does not exist, its entry becomes nil, and the
-// restart is removed.
+// restart is removed. So does the entry of a Deployment in a namespace in which this manager restarts
+// nothing (--namespaces): its pods are evicted.
 func (l *look) addDeployment(ctx context.Context, in *moves.Input, key types.NamespacedName, get func(context.Context, types.NamespacedName) (*appsv1.Deployment, error)) error {
+	if !l.restarts.Serves(key.Namespace) {
+		l.confirmed[key] = true
+		in.Deployments[key] = nil
+		return nil
+	}
 	deployment, err := get(ctx, key)
 	if apierrors.IsNotFound(err) {
 		delete(in.Restarts, key)
@@ -194,15 +199,10 @@ func (l *look) addDeployment(ctx context.Context, in *moves.Input, key types.Nam
 	return err
 }
 
-// cachedDeployment returns a Deployment from the cache. It reads Deployments of namespaces that the
-// cache does not cover from the API server.
+// cachedDeployment returns a Deployment from the cache.
 func (l *look) cachedDeployment(ctx context.Context, key types.NamespacedName) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
-	err := l.client.Get(ctx, key, deployment)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return l.liveDeployment(ctx, key)
-	}
-	return deployment, err
+	return deployment, l.client.Get(ctx, key, deployment)
 }
 
 // liveDeployment returns a Deployment from the API server.

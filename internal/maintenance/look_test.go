@@ -102,7 +102,7 @@ func newDrainOfMany(t *testing.T, singles, replicated map[string]int) *drainOfMa
 	}
 	known := newDrains(d.clock)
 	d.drainReconciler = &drainReconciler{
-		client: writes, apiReader: live, drains: known, restarts: newRestarts(writes, true, d.clock), freezes: &freeze.Reader{}, metrics: m,
+		client: writes, apiReader: live, drains: known, restarts: newRestarts(writes, func(string) bool { return true }, d.clock), freezes: &freeze.Reader{}, metrics: m,
 		clock: d.clock, tell: func(string) {},
 	}
 	status := &tidekeeperv1.NodeMaintenanceStatus{Nodes: map[string]tidekeeperv1.NodeProgress{"a": {UID: "1", StartTime: metav1.NewTime(noon)}}}

@@ -24,8 +24,8 @@ type restarts struct {
 	clock clock.PassiveClock
 }
 
-func newRestarts(inner client.Client, served bool, c clock.PassiveClock) *restarts {
-	return &restarts{requests.New(inner, served, "maintenance", tidekeeperv1.NodeMaintenanceLabel), c}
+func newRestarts(inner client.Client, serves func(namespace string) bool, c clock.PassiveClock) *restarts {
+	return &restarts{requests.New(inner, serves, "maintenance", tidekeeperv1.NodeMaintenanceLabel), c}
 }
 
 // of returns the state of the restart of a Deployment that was requested for the given time or

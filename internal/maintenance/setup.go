@@ -55,7 +55,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	freezes := freeze.NewReader(mgr, c)
 	wakeups := wakeup.New[reconcile.Request](c)
 	drainWakeups := wakeup.New[reconcile.Request](c)
-	moves := newRestarts(mgr.GetClient(), requests.Served(mgr), c)
+	moves := newRestarts(mgr.GetClient(), requests.Serves(mgr), c)
 	drainer := &drainReconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), drains: known, restarts: moves, freezes: freezes, metrics: m, clock: c,
 		tell: func(name string) { wakeups.Enqueue(requestFor(name)) },
@@ -122,7 +122,9 @@ func podChanges(known *drains) handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			known.enqueue(e.Object, queue)
+			if pod, is := e.Object.(*corev1.Pod); is {
+				known.enqueueDeleted(pod, queue)
+			}
 		},
 	}
 }

@@ -14,10 +14,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// UnservedAfter is the time after which a restart counts as failed because no manager has observed
-// the ScheduledRestart that requests it.
-const UnservedAfter = 2 * time.Minute
-
 // StateOf returns the state of the restart that was requested with the ScheduledRestart for the
 // time `start` or later. It returns false if no restart was requested. A restart in progress counts
 // regardless of the time for which it was requested.
@@ -37,8 +33,6 @@ func StateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (Rest
 		return outcomeOf(restart, start), true
 	case err != nil || requested.Before(start):
 		return Restart{}, false
-	case restart.Status.ObservedGeneration == 0 && now.Sub(restart.CreationTimestamp.Time) > UnservedAfter:
-		return Restart{State: Failed, Message: "no manager serves ScheduledRestarts of its namespace"}, true
 	default:
 		return waits, true
 	}

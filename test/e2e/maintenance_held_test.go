@@ -234,6 +234,39 @@ func recreated(t *testing.T, pool string) *appsv1.Deployment {
 	return d
 }
 
+// TestMaintenance_OtherNamespaces checks that a Deployment with one replica does not block a drain if the
+// manager restarts nothing in its namespace: its pod is evicted.
+func TestMaintenance_OtherNamespaces(t *testing.T) {
+	cluster.StartManager(t, maintaining, "--namespaces="+metav1.NamespaceDefault)
+	names := addMembers(t, "unserved", 1)
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "unserved"}}
+	cluster.Apply(t, other)
+	d := onPool("alone", "unserved", 1)
+	d.Namespace = other.Name
+	cluster.Apply(t, d)
+	eventuallyReady(t, d)
+	cluster.AddNodes(t, "unserved-other", 1, "--pool", "unserved")
+	audit := cluster.Audit(t, "tidekeeper/")
+	m := maintenanceOf("unserved", tidekeeperv1.UntilDrained)
+	m.Spec.Nodes = tidekeeperv1.MaintenanceNodes{Names: names}
+	cluster.Apply(t, m)
+	eventuallyMaintained(t, m, "is complete", isComplete)
+	evicted := 0
+	for _, r := range audit.Requests(t) {
+		if r.Resource == "scheduledrestarts" && r.Writes() {
+			t.Errorf("%s in the namespace %s", r, r.Namespace)
+		}
+		if r.Subresource == "eviction" && r.Code < 300 {
+			evicted++
+		}
+	}
+	if evicted != 1 {
+		t.Errorf("%d evictions, want 1", evicted)
+	}
+	cluster.Delete(t, m)
+	withoutTrace(t, names)
+}
+
 // TestMaintenance_NoPlace checks that no drain begins while the other node has no room for the pods of a
 // node, and that the drain begins once it has.
 func TestMaintenance_NoPlace(t *testing.T) {

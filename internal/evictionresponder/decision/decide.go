@@ -50,7 +50,7 @@ type Input struct {
 	// or an earlier restart in progress that also replaces Pod. It is nil if there is neither.
 	Restart *rescue.Restart
 	// Restarts is true if the manager runs the controller "scheduled-restart", which restarts
-	// workloads.
+	// workloads, and that controller serves the namespace.
 	Restarts bool
 }
 
@@ -171,7 +171,7 @@ func (d *decider) begin() Step {
 	}
 	switch {
 	case !d.Restarts:
-		return d.complete(Declined, "this manager does not run the controller scheduled-restart")
+		return d.complete(Declined, "this manager does not run the controller scheduled-restart, or not for this namespace")
 	case rescue.IsRolling(d.Deployment):
 		return d.rolling()
 	}

@@ -31,7 +31,9 @@ import (
 // repeatedly, the Deployment is restarted only once.
 type Requests struct {
 	client client.Client
-	served bool
+	// serves reports whether this manager restarts workloads in a namespace. It is nil if the manager
+	// does not run the controller that restarts workloads.
+	serves func(namespace string) bool
 	// purpose is part of the names of the ScheduledRestarts, and label is the key of a label on
 	// them. Both differ between controllers, so that each controller recognizes its own
 	// ScheduledRestarts.
@@ -39,18 +41,29 @@ type Requests struct {
 }
 
 // New returns the Requests of a controller. purpose is a word in the names of its
-// ScheduledRestarts, and label is the key of a label on them. served is the result of [Served].
-func New(c client.Client, served bool, purpose, label string) *Requests {
-	return &Requests{client: c, served: served, purpose: "-" + purpose + "-", label: label}
+// ScheduledRestarts, and label is the key of a label on them. serves is the result of [Serves].
+func New(c client.Client, serves func(namespace string) bool, purpose, label string) *Requests {
+	return &Requests{client: c, serves: serves, purpose: "-" + purpose + "-", label: label}
 }
 
-// Served reports whether the manager runs the controller that restarts workloads.
-func Served(mgr ctrl.Manager) bool {
-	return freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{})
+// Serves returns a function that reports whether the manager restarts workloads in a namespace. It
+// returns nil if the manager does not run the controller that restarts workloads.
+func Serves(mgr ctrl.Manager) func(namespace string) bool {
+	if !freeze.Watched(mgr.GetCache(), &tidekeeperv1.ScheduledRestartList{}) {
+		return nil
+	}
+	if limited, is := mgr.(interface{ Reads(namespace string) bool }); is {
+		return limited.Reads
+	}
+	return func(string) bool { return true }
 }
 
 // Served reports whether this manager runs the controller that restarts workloads.
-func (r *Requests) Served() bool { return r.served }
+func (r *Requests) Served() bool { return r.serves != nil }
+
+// Serves reports whether this manager restarts workloads in a namespace. In other namespaces, no
+// restart can be requested.
+func (r *Requests) Serves(namespace string) bool { return r.Served() && r.serves(namespace) }
 
 // Known returns the cached ScheduledRestart that moves the pods of a Deployment; nil if there is
 // none.
@@ -125,7 +138,7 @@ func (r *Requests) nameFor(d *appsv1.Deployment) string {
 // which `unused` returns true. A ScheduledRestart that has changed since it was cached is kept.
 // Rollouts in progress continue.
 func (r *Requests) Delete(ctx context.Context, unused func(*tidekeeperv1.ScheduledRestart) bool, opts ...client.ListOption) error {
-	if !r.served {
+	if !r.Served() {
 		return nil
 	}
 	list := &tidekeeperv1.ScheduledRestartList{}

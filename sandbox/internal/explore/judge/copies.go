@@ -35,6 +35,10 @@ var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 
 const anyHash = "-HASH"
 
+// revisionFields lists the ends of the paths of fields whose values are names of revisions. The labels
+// are also in the selector of a ReplicaSet.
+var revisionFields = []string{".pod-template-hash", ".controller-revision-hash", "Revision"}
+
 // withoutRevisions returns a copy of a state in which all revisions of a pod template look the
 // same. It is used if the operator copies TouchedAnnotation to a template, because all objects
 // created from the template are then replaced. Their contents and numbers are still compared.
@@ -48,7 +52,7 @@ func withoutRevisions(s observe.State) observe.State {
 			}
 			fields := observe.Fields{}
 			for path, value := range f {
-				if strings.HasSuffix(path, "labels.pod-template-hash") || strings.HasSuffix(path, "labels.controller-revision-hash") || strings.HasSuffix(path, "Revision") {
+				if slices.ContainsFunc(revisionFields, func(end string) bool { return strings.HasSuffix(path, end) }) {
 					value = anyHash
 				}
 				fields[templateHash.ReplaceAllString(path, anyHash)] = templateHash.ReplaceAllString(value, anyHash)

@@ -32,7 +32,7 @@ func deployed(hash, earlier string, replicas int64, annotations map[string]any) 
 	pod["generateName"], pod["annotations"] = "web-"+hash+"-", annotations
 	all := []observe.Version{
 		version("deployments.apps", "web", map[string]any{"namespace": "shop"}, map[string]any{"spec": map[string]any{"template": template}, "status": map[string]any{"message": "ReplicaSet web-" + hash + " is there"}}),
-		version("replicasets.apps", "web-"+hash, owned("Deployment", "web"), map[string]any{"spec": map[string]any{"replicas": replicas, "template": template}}),
+		version("replicasets.apps", "web-"+hash, owned("Deployment", "web"), map[string]any{"spec": map[string]any{"replicas": replicas, "template": template, "selector": map[string]any{"matchLabels": map[string]any{"pod-template-hash": hash}}}}),
 		version("pods", "web-"+hash+"-x1y2z", pod, map[string]any{"spec": map[string]any{"image": "app:1"}}),
 		version("controllerrevisions.apps", "set-"+hash, owned("StatefulSet", "set"), nil),
 	}

@@ -65,6 +65,18 @@ var rows = []row{
 	},
 	{name: "daemonset-true", workload: "daemonset.yaml", command: controllerOf("DaemonSet", true)},
 	{
+		name: "job-false", workload: "job.yaml", command: controllerOf("Job", false),
+		known: []mistake{{name: "KEP-5647: more pods than the parallelism", says: []string{"the Job has three pods at most does not hold"}}},
+	},
+	{name: "job-true", workload: "job.yaml", command: controllerOf("Job", true)},
+	{name: "statefulset-false", workload: "statefulset.yaml", command: controllerOf("StatefulSet", false)},
+	{name: "statefulset-true", workload: "statefulset.yaml", command: controllerOf("StatefulSet", true)},
+	{
+		name: "kuberay-1.2.2", workload: "kuberay.yaml", module: kuberay, version: "v1.2.2", crds: "config/crd/bases", command: kuberayCommand,
+		known: []mistake{{name: "#715: more workers than wanted", says: []string{"there are three workers at most does not hold"}}},
+	},
+	{name: "kuberay-1.3.0", workload: "kuberay.yaml", module: kuberay, version: "v1.3.0", crds: "config/crd/bases", command: kuberayCommand},
+	{
 		name: "rabbitmq-1.6.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.6.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-addr"),
 		known: []mistake{
 			{name: "#782: a claim never grows", says: []string{"persistentvolumeclaims default/persistence-hare-server", "requests.storage is 1Gi, not 2Gi"}},
@@ -80,6 +92,10 @@ var rows = []row{
 }
 
 var scaleDown = mistake{name: "#758: a scale-down that is refused is done", says: []string{"statefulsets.apps default/hare-server: spec.replicas is 2, not 3"}}
+
+const kuberay = "github.com/ray-project/kuberay/ray-operator"
+
+var kuberayCommand = []string{"OPERATOR", "--enable-leader-election=false", "--metrics-addr=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
 
