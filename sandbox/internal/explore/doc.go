@@ -17,6 +17,7 @@
 //	testbed/     an operator in a sandbox, with all of the above
 //	judge/       detects the problems of a run
 //	explore.go   learns the baseline, then injects faults
+//	control.go   plays without a fault once more, before numbers of objects count
 //	dryrun.go    describes what the baseline runs have shown, and the plan of faults
 //	finding.go   a finding, and the file that replays it
 //	learn.go     executes the baseline runs

@@ -51,7 +51,8 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 	for _, p := range a.Problems {
 		first = append(first, p.Summary())
 	}
-	if err := book.Judge(base.Scope(&a.Record, first)); err != nil {
+	scope := func() error { return book.Judge(base.Scope(&a.Record, first)) }
+	if err := scope(); err != nil {
 		return nil, err
 	}
 	book.Remarks = streamed(base)
@@ -72,7 +73,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 		return e.play(ctx, lane, f, base, in)
 	}
 	q.fill(left)
-	err = q.run(ctx)
+	err = errors.Join(q.run(ctx), scope()) // Again, as runs may have taught what is not counted.
 	book.Left = q.left()
 	if err == nil && p.Shrink {
 		err = q.shrink(over)

@@ -170,8 +170,10 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
 			again, err := q.playAgain(lane, found)
-			found = q.secondTime(found, again, err)
-			if q.over.Err() != nil && !found.Confirmed() {
+			if found = q.secondTime(found, again, err); !q.control(lane, found) {
+				found, played.Found = nil, false
+			}
+			if q.over.Err() != nil && found != nil && !found.Confirmed() {
 				found.Tries, found.Second, played.Unsure = 0, "", true
 			}
 			if ctx.Err() != nil {

@@ -14,6 +14,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
@@ -187,6 +192,66 @@ func TestPlayAgain(t *testing.T) {
 		if played != tc.want || (err != nil) != (tc.fails > 0) || err == nil && again != &tc.runs[played-1] {
 			t.Errorf("%s: %d runs, %v; want %d", tc.name, played, err, tc.want)
 		}
+	}
+}
+
+// TestControl checks that a confirmed finding loses the numbers of created and deleted objects that
+// differ from the baseline also without a fault, and that these are not counted from then on.
+func TestControl(t *testing.T) {
+	const key, other = "secrets default/receipt-*", "secrets default/bill-*"
+	counts := judge.Problem{Oracle: judge.OtherCounts, Lines: []string{key + ": created 5 times, not 6 times", other + ": created twice, not once"}}
+	created := func(receipts, bills int) (all []observe.Version) {
+		for prefix, number := range map[string]int{"receipt-": receipts, "bill-": bills} {
+			for i := range number {
+				o := &unstructured.Unstructured{Object: map[string]any{}}
+				o.SetNamespace("default")
+				o.SetGenerateName(prefix)
+				o.SetName(fmt.Sprint(prefix, i))
+				o.SetUID(types.UID(o.GetName()))
+				all = append(all, observe.Version{Resource: "secrets", Type: watch.Added, Object: o})
+			}
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		name            string
+		receipts, bills int // number of objects that the run without a fault creates
+		repeated        int
+		err             error
+		want            []string
+	}{
+		{name: "as in the baseline", receipts: 6, bills: 1, repeated: 1, want: counts.Lines},
+		{name: "one number by chance", receipts: 5, bills: 1, repeated: 1, want: counts.Lines[1:]},
+		{name: "both by chance", receipts: 7, bills: 2, repeated: 1},
+		{name: "not confirmed", receipts: 7, bills: 2, want: counts.Lines},
+		{name: "an error", receipts: 7, bills: 2, repeated: 1, err: errors.New("etcd crashed"), want: counts.Lines},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			base := &baseline.Baseline{Uncounted: map[string]bool{}}
+			base.Counts[0] = baseline.Counts{Created: map[string]int{key: 6, other: 1}}
+			base.Counts[1] = base.Counts[0]
+			q := &queue{base: base, over: t.Context(), plan: Plan{Plan: results.Plan{Progress: io.Discard}}}
+			q.play = func(_ context.Context, _ string, f *faults.Fault, _ setting) (*judge.Outcome, error) {
+				if f != nil {
+					t.Errorf("played with %v", f)
+				}
+				o := &judge.Outcome{}
+				o.Versions = created(tc.receipts, tc.bills)
+				return o, tc.err
+			}
+			found := &Finding{Problems: []judge.Problem{{Oracle: counts.Oracle, Lines: slices.Clone(counts.Lines)}}}
+			found.Repeated = tc.repeated
+			var left []string
+			if q.control("1", found) {
+				left = found.Problems[0].Lines
+			}
+			if !slices.Equal(left, tc.want) {
+				t.Errorf("left are %q, want %q", left, tc.want)
+			}
+			if now := base.OtherCounts(baseline.Counts{Created: map[string]int{key: 5, other: 2}}, baseline.Tolerance{}); len(now) != len(tc.want) {
+				t.Errorf("from then on: %q", now)
+			}
+		})
 	}
 }
 

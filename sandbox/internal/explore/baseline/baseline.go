@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -38,8 +39,9 @@ type Baseline struct {
 	MakesPods bool
 	Counts    [2]Counts
 	// Uncounted is the set of object keys for which the number of created or deleted objects
-	// differs between the two baseline runs.
+	// differs between runs without a fault. It may grow while runs are judged, guarded by mu.
 	Uncounted map[string]bool
+	mu        sync.RWMutex
 	// Broken identifies the problems found in baseline runs, such as violated invariants. It is the
 	// set of the first lines of their descriptions.
 	Broken map[string]bool

@@ -137,6 +137,8 @@ func (b *Baseline) Describe() string {
 // OtherCounts returns a line for each key whose objects are created or deleted more often than in
 // the baseline runs, or less often, except for what t tolerates.
 func (b *Baseline) OtherCounts(now Counts, t Tolerance) []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {
 		for _, key := range slices.Sorted(maps.Keys(unite(one, now))) {
@@ -153,4 +155,28 @@ func (b *Baseline) OtherCounts(now Counts, t Tolerance) []string {
 	compare("created", b.Counts[0].Created, b.Counts[1].Created, now.Created)
 	compare("deleted", b.Counts[0].Deleted, b.Counts[1].Deleted, now.Deleted)
 	return lines
+}
+
+// LearnCounts compares the counts of a further run without a fault with the baseline. From then on,
+// objects whose number differs are not counted. It returns the keys of these objects.
+func (b *Baseline) LearnCounts(now Counts) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var keys []string
+	for _, pair := range [][2]map[string]int{{b.Counts[0].Created, now.Created}, {b.Counts[0].Deleted, now.Deleted}} {
+		for _, key := range slices.Sorted(maps.Keys(unite(pair[0], pair[1]))) {
+			if pair[0][key] != pair[1][key] && !b.Uncounted[key] {
+				b.Uncounted[key] = true
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// IsUncounted reports whether the objects with a key are not counted.
+func (b *Baseline) IsUncounted(key string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.Uncounted[key]
 }

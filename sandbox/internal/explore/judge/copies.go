@@ -29,12 +29,6 @@ func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	return false
 }
 
-// templateHash matches the hash in the name of an object created from a template, such as a
-// ReplicaSet. Kubernetes uses a special alphabet for such hashes.
-var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
-
-const anyHash = "-HASH"
-
 // revisionFields lists the ends of the paths of fields whose values are names of revisions. The labels
 // are also in the selector of a ReplicaSet.
 var revisionFields = []string{".pod-template-hash", ".controller-revision-hash", "Revision"}
@@ -53,9 +47,9 @@ func withoutRevisions(s observe.State) observe.State {
 			fields := observe.Fields{}
 			for path, value := range f {
 				if slices.ContainsFunc(revisionFields, func(end string) bool { return strings.HasSuffix(path, end) }) {
-					value = anyHash
+					value = observe.AnyHash
 				}
-				fields[templateHash.ReplaceAllString(path, anyHash)] = templateHash.ReplaceAllString(value, anyHash)
+				fields[observe.TemplateHash.ReplaceAllString(path, observe.AnyHash)] = observe.TemplateHash.ReplaceAllString(value, observe.AnyHash)
 			}
 			at := byOwner(key, fields)
 			all[at] = append(all[at], fields)

@@ -10,6 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// TestOwnersWithChangingNames checks that the owner reference to a ReplicaSet is compared without the
+// hash in its name if the name differs from run to run, and with it otherwise.
+func TestOwnersWithChangingNames(t *testing.T) {
+	t.Parallel()
+	names := Names{Stable: map[string]bool{"replicasets.apps shop/first-6bc5d9f7c8": true}}
+	for owner, want := range map[string]string{
+		"first-6bc5d9f7c8": "metadata.ownerReferences[first-6bc5d9f7c8].kind", "web-77fd8bd9c5": "metadata.ownerReferences[web-HASH].kind", "web": "metadata.ownerReferences[web].kind",
+	} {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetNamespace("shop")
+		o.SetName("pod-1")
+		o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ReplicaSet", Name: owner}})
+		if fields := names.Fields(&Version{Resource: "pods", Object: o}); fields[want] != "ReplicaSet" {
+			t.Errorf("owner %s: %v", owner, fields)
+		}
+	}
+}
+
 // TestKey checks that objects whose names differ from run to run are known by their owner, such as
 // those whose names end with a hash of the owner's UID.
 func TestKey(t *testing.T) {

@@ -182,11 +182,36 @@ func (a Names) Fields(v *Version) Fields {
 			return state.Within("status", path) && !slices.ContainsFunc(others, func(written string) bool { return state.Within(written, path) })
 		})
 	}
+	a.withoutOwnerNames(f, v.Object)
 	observed(f, v.Object.GetGeneration())
 	if v.Object.GetDeletionTimestamp() != nil {
 		f["metadata.deletionTimestamp"] = "set"
 	}
 	return f
+}
+
+// TemplateHash matches the hash in the name of an object created from a template, such as a
+// ReplicaSet. Kubernetes uses a special alphabet for such hashes.
+var TemplateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
+
+// AnyHash replaces a match of [TemplateHash] in names that are compared.
+const AnyHash = "-HASH"
+
+// withoutOwnerNames replaces the template hash in the name of an object's only owner, in the paths of
+// the owner reference, if the name differs from run to run.
+func (a Names) withoutOwnerNames(f Fields, o *unstructured.Unstructured) {
+	owners := o.GetOwnerReferences()
+	if a.Stable == nil || len(owners) != 1 || a.ownerName(owners[0].Name) != "*" {
+		return
+	}
+	before, after := "metadata.ownerReferences["+owners[0].Name+"]", "metadata.ownerReferences["+TemplateHash.ReplaceAllString(owners[0].Name, AnyHash)+"]"
+	for _, path := range slices.Collect(maps.Keys(f)) {
+		if rest, of := strings.CutPrefix(path, before); of {
+			value := f[path]
+			delete(f, path)
+			f[after+rest] = value
+		}
+	}
 }
 
 // sortedEndpoints returns an EndpointSlice with its endpoints sorted by condition. Endpoints have
