@@ -37,7 +37,7 @@ func maintain(start func(*testing.T, *world) crew) func(*testing.T, *world, *fil
 		m := &tidekeeperv1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "rotation"}}
 		m.Spec.Nodes.Pools = pools
 		must(t, w.Create(t.Context(), m))
-		patience := 2*framework.Patience + time.Duration(w.nodes)*30*time.Second
+		patience := 2*framework.Patience + time.Duration(w.nodes)*time.Minute
 		framework.EventuallyWithin(t, patience, "all nodes are maintained", func() error {
 			managers.disturb(t)
 			for _, node := range f.drained() {

@@ -91,7 +91,7 @@ func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, r
 	together := withProblems(runs)
 	together.Problems = append(together.Problems, ends...)
 	for _, p := range together.Problems {
-		base.Broken[p.Lines[0]] = true
+		base.Broken[baseline.General(p.Lines[0])] = true
 	}
 	return base, together, nil
 }

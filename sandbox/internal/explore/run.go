@@ -106,6 +106,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	if r.outcome.Versions, incomplete = t.Recorder.All(); err == nil {
 		err = incomplete
 	}
+	r.outcome.Versions = observe.WithoutLeftovers(r.outcome.Versions)
 	if err == nil && f == nil {
 		err = t.Programs.Ended()
 	}

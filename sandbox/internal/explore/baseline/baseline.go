@@ -6,6 +6,7 @@ package baseline
 import (
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -43,7 +44,7 @@ type Baseline struct {
 	Uncounted map[string]bool
 	mu        sync.RWMutex
 	// Broken identifies the problems found in baseline runs, such as violated invariants. It is the
-	// set of the first lines of their descriptions.
+	// set of the first lines of their descriptions, by [General].
 	Broken map[string]bool
 	// Quiet is the maximum of BaseStep.Quiet over all steps: the longest time without changes after
 	// which a step ends.
@@ -111,7 +112,7 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 		return nil, errors.New("two undisturbed runs differ")
 	}
 	for _, line := range broken {
-		base.Broken[line] = true
+		base.Broken[General(line)] = true
 	}
 	for key := range observe.LockKeys(a.Requests, nil) {
 		base.Elects = true
@@ -171,6 +172,15 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	base.findListed(a)
 	base.findDeletions(a)
 	return base, nil
+}
+
+// generated matches the part of a name that the API server generates.
+var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+
+// General returns a line of a problem without the generated parts of the names in it, which differ
+// from run to run.
+func General(line string) string {
+	return generated.ReplaceAllString(observe.TemplateHash.ReplaceAllString(line, observe.AnyHash), "-*")
 }
 
 // LockKeys returns the set of keys of objects used for leader election. It returns nil if `b` is

@@ -12,6 +12,7 @@
 //	processes.go   the starts and ends of processes
 //	state.go       the state of all objects, without fields that differ between otherwise equal runs
 //	latest.go      the state, computed only after a change
+//	leftovers.go   the objects that controllers create for the previous run
 //	census.go      counts of judged objects and fields
 //	owners.go      the field managers of an object
 //	locks.go       the objects used for leader election

@@ -66,7 +66,7 @@ var rows = []row{
 	{name: "daemonset-true", workload: "daemonset.yaml", command: controllerOf("DaemonSet", true)},
 	{
 		name: "job-false", workload: "job.yaml", command: controllerOf("Job", false),
-		known: []mistake{{name: "KEP-5647: more pods than the parallelism", says: []string{"the Job has three pods at most does not hold"}}},
+		known: []mistake{{name: "KEP-5647: more pods than the parallelism", says: []string{"the Job has three active pods at most does not hold"}}},
 	},
 	{name: "job-true", workload: "job.yaml", command: controllerOf("Job", true)},
 	{name: "statefulset-false", workload: "statefulset.yaml", command: controllerOf("StatefulSet", false)},
