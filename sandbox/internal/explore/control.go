@@ -27,9 +27,11 @@ func (q *queue) control(lane string, found *Finding) bool {
 		return true // The finding stands: nothing is known against it.
 	}
 	chance := q.base.LearnCounts(baseline.CountOf(q.base.Names, o.Versions, q.base.Locks, q.base.MakesPods, false))
+	q.mu.Lock() // Other lanes print their progress.
 	for _, key := range chance {
 		fmt.Fprintf(q.plan.Progress, "Not judged from now on, as it %s: %s, how often it is created and deleted\n", baseline.DiffersUndisturbed, key)
 	}
+	q.mu.Unlock()
 	for i := range found.Problems {
 		if reported(found.Problems[i]) {
 			found.Problems[i].Lines = slices.DeleteFunc(found.Problems[i].Lines, func(line string) bool {
