@@ -68,19 +68,21 @@ func Order(events []Event) {
 // Measure returns the effect of ordered events on each workload, in the order of the workloads, from
 // the time `begin` of the initial list to the time `end`.
 func Measure(workloads []Workload, events []Event, begin, end time.Time) []Suffered {
-	byWorkload := map[string][]Event{}
+	followers := map[string]*follower{}
+	for _, w := range workloads {
+		followers[w.Name] = &follower{workload: w, begin: begin, pods: map[types.UID]Pod{}, excused: map[types.UID]bool{}, downSince: begin}
+	}
+	notReady := map[string]bool{}
 	for _, e := range events {
-		if e.Pod != nil {
-			byWorkload[e.Pod.Workload] = append(byWorkload[e.Pod.Workload], e)
+		if e.Node != nil {
+			notReady[e.Node.Name] = e.Node.NotReady
+		} else if f := followers[e.Pod.Workload]; f != nil {
+			f.observe(e.At, *e.Pod, notReady[e.Pod.Node])
 		}
 	}
 	all := make([]Suffered, len(workloads))
 	for i, w := range workloads {
-		f := follower{workload: w, begin: begin, pods: map[types.UID]Pod{}, downSince: begin}
-		for _, e := range byWorkload[w.Name] {
-			f.observe(e.At, *e.Pod)
-		}
-		all[i] = f.finish(end)
+		all[i] = followers[w.Name].finish(end)
 	}
 	return all
 }
@@ -92,13 +94,21 @@ type follower struct {
 	// pods has the last state of each pod; serving is the number of pods that serve.
 	pods    map[types.UID]Pod
 	serving int
+	// excused is the set of pods that are not ready because their nodes were not.
+	excused map[types.UID]bool
 	// downSince is the time since which no pod serves. It is only valid if serving is 0.
 	downSince time.Time
 	suffered  Suffered
 }
 
-func (f *follower) observe(at time.Time, pod Pod) {
+// observe follows a change of a pod. notReady reports whether the pod's node is not ready.
+func (f *follower) observe(at time.Time, pod Pod, notReady bool) {
 	was := f.pods[pod.UID]
+	// A pod that is no longer ready because its node is not, as the machine is too busy for the node's
+	// kubelet, counts as ready until it is ready again: the rotation has not caused it.
+	unhealthy := f.excused[pod.UID]
+	f.excused[pod.UID] = !pod.Ready && (f.excused[pod.UID] || was.Ready && notReady)
+	pod.Ready = pod.Ready || f.excused[pod.UID]
 	before := f.serving
 	if was.serves() {
 		f.serving--
@@ -109,7 +119,7 @@ func (f *follower) observe(at time.Time, pod Pod) {
 	f.pods[pod.UID] = pod
 	if pod.Deleted && !was.Deleted {
 		f.suffered.Deleted++
-		if was.serves() && f.serving < f.workload.Healthy {
+		if was.serves() && !unhealthy && f.serving < f.workload.Healthy {
 			f.suffered.Violations++
 		}
 	}

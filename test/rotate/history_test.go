@@ -32,6 +32,11 @@ func podAt(seconds float64, uid types.UID, state Pod) Event {
 	return Event{At: after(seconds), Pod: &state}
 }
 
+// readinessAt returns the event that the node "n1" is, or is not, ready.
+func readinessAt(seconds float64, notReady bool) Event {
+	return Event{At: after(seconds), Node: &Node{Name: "n1", NotReady: notReady}}
+}
+
 // numbered gives events their revisions, in the given order.
 func numbered(events ...Event) []Event {
 	for i := range events {
@@ -57,6 +62,21 @@ func TestMeasure(t *testing.T) {
 			"a rollout replaces the only pod first", 1,
 			numbered(podAt(0, "a", ready), podAt(1, "b", starting), podAt(6, "b", ready), podAt(6, "a", leaving), podAt(6.1, "a", gone)),
 			Suffered{Deleted: 1},
+		},
+		{
+			"the node of the only pod is not ready for a while, and then the pod is deleted", 0,
+			numbered(podAt(0, "a", ready), readinessAt(1, true), podAt(1, "a", starting), readinessAt(5, false), podAt(6, "a", starting), podAt(7, "a", ready), podAt(8, "a", leaving), podAt(9, "b", ready)),
+			Suffered{Down: time.Second, Outages: 1, Deleted: 1},
+		},
+		{
+			"a pod is deleted while its node is not ready", 0,
+			numbered(podAt(0, "a", ready), readinessAt(1, true), podAt(1, "a", starting), podAt(2, "a", gone), podAt(4, "b", ready)),
+			Suffered{Down: 2 * time.Second, Outages: 1, Deleted: 1},
+		},
+		{
+			"a pod is unready on a node that was not ready before", 0,
+			numbered(podAt(0, "a", ready), readinessAt(1, true), readinessAt(2, false), podAt(3, "a", starting), podAt(4, "a", ready)),
+			Suffered{Down: time.Second, Outages: 1},
 		},
 		{
 			"an eviction within the budget", 1,

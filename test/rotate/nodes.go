@@ -17,6 +17,8 @@ type Node struct {
 	// Closed is true if no pod of a workload may be started on the node: it is cordoned, or has the
 	// taint of the rotation.
 	Closed bool
+	// NotReady is true if the node's condition Ready is not.
+	NotReady bool
 }
 
 // Rotation is a time in which a node was closed.
