@@ -6,8 +6,10 @@ package freeze
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,6 +48,7 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 		WatchesRawSource(r.wakeups).
 		WithOptions(controller.Options{RateLimiter: retry.Limiter[reconcile.Request]()})
 	if r.countsRestarts {
+		builder.Watches(&corev1.Namespace{}, r.relabeled())
 		builder.Watches(&tidekeeperv1.ScheduledRestart{}, r.recount(func(o client.Object) any {
 			held := tidekeeperv1.HeldBack{}
 			if restart, ok := o.(*tidekeeperv1.ScheduledRestart); ok {
@@ -69,31 +72,48 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	return nil
 }
 
+// enqueueInForce enqueues the Freezes in force, which then count what they hold back.
+func (r *reconciler) enqueueInForce(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	list := &tidekeeperv1.FreezeList{}
+	if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the freezes in force")
+		return
+	}
+	for i := range list.Items {
+		if f := &list.Items[i]; period.Of(f).Contains(r.clock.Now()) {
+			queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)}, countDelay)
+		}
+	}
+}
+
+// relabeled returns a handler that enqueues the Freezes in force when a namespace is created or its
+// labels change. The event may arrive after the restarts that a Freeze holds back in that namespace.
+func (r *reconciler) relabeled() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.enqueueInForce(ctx, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				r.enqueueInForce(ctx, queue)
+			}
+		},
+	}
+}
+
 // recount returns a handler that enqueues the Freezes in force when the number of restarts or nodes
 // that they hold back may have changed. part returns this number for an object. The handler reacts
 // to an update that changes the number, and to a deletion if the number was not zero.
 func (r *reconciler) recount(part func(client.Object) any) handler.EventHandler {
-	enqueue := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		list := &tidekeeperv1.FreezeList{}
-		if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the freezes in force")
-			return
-		}
-		for i := range list.Items {
-			if f := &list.Items[i]; period.Of(f).Contains(r.clock.Now()) {
-				queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)}, countDelay)
-			}
-		}
-	}
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if part(e.ObjectOld) != part(e.ObjectNew) {
-				enqueue(ctx, queue)
+				r.enqueueInForce(ctx, queue)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if part(e.Object) != any(tidekeeperv1.HeldBack{}) {
-				enqueue(ctx, queue)
+				r.enqueueInForce(ctx, queue)
 			}
 		},
 	}

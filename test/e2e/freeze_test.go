@@ -181,7 +181,7 @@ func TestFreezeHoldsInSpiteOfAStaleCache(t *testing.T) {
 // count.
 func TestFreezeOfSomeNamespaces(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
-	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
+	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
 	cluster.AddNodes(t, "some", 1)
 	inNamespace := func(name string) *tidekeeperv1.ScheduledRestart {
 		cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -213,8 +213,18 @@ func TestFreezeOfSomeNamespaces(t *testing.T) {
 	proxy.Freeze(t, "match: {resources: [namespaces]}")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: labelled.Namespace}}
 	cluster.Change(t, namespace, func() { metav1.SetMetaDataLabel(&namespace.ObjectMeta, "example.com/frozen", "yes") })
+	reconciles := func() float64 {
+		return manager.ReadMetrics(t).SumOf("controller_runtime_reconcile_total", "controller", "freeze")
+	}
+	before := reconciles()
 	tick := request(t, labelled)
 	isFrozen(t, labelled, g)
+	framework.Eventually(t, "both freezes have counted without the label", func() error {
+		if more := reconciles() - before; more < 2 {
+			return fmt.Errorf("%v reconciles", more)
+		}
+		return nil
+	})
 	proxy.Thaw(t)
 	eventuallyFreeze(t, g, "counts only its own", func() error { return diff(tidekeeperv1.HeldBack{Restarts: 1}, g.Status.HeldBack) })
 	// A namespace without the label is not frozen.

@@ -146,7 +146,9 @@ func (g *gentle) checkHistory(t *testing.T, events []watch.Event, minAvailable, 
 			if ready && pod.DeletionTimestamp == nil {
 				available++
 			}
-			if node := nodes[pod.Spec.NodeName]; node != nil {
+			// A kubelet reports that a pod has ended before it removes the pod.
+			ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+			if node := nodes[pod.Spec.NodeName]; node != nil && !ended {
 				left.Insert(node.Name)
 				taints := shapeOfNode(node).Taints
 				if len(taints) == 0 && pod.DeletionTimestamp != nil {
