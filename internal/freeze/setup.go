@@ -90,8 +90,10 @@ func (r *reconciler) enqueueInForce(ctx context.Context, queue workqueue.TypedRa
 // labels change. The event may arrive after the restarts that a Freeze holds back in that namespace.
 func (r *reconciler) relabeled() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.enqueueInForce(ctx, queue)
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if !e.IsInInitialList { // The first reconcile of each Freeze counts after this list.
+				r.enqueueInForce(ctx, queue)
+			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {

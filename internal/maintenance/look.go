@@ -173,8 +173,8 @@ func moved(out *moves.Output) []types.NamespacedName {
 
 // addDeployment reads a Deployment with `get`, and adds the Deployment and the restart that was
 // requested for it to `in`. If the Deployment does not exist, its entry becomes nil, and the
-// restart is removed. So does the entry of a Deployment in a namespace in which this manager restarts
-// nothing (--namespaces): its pods are evicted.
+// restart is removed. The entry also becomes nil, so that the pods are evicted, if this manager
+// restarts no workloads in the namespace (--namespaces).
 func (l *look) addDeployment(ctx context.Context, in *moves.Input, key types.NamespacedName, get func(context.Context, types.NamespacedName) (*appsv1.Deployment, error)) error {
 	if !l.restarts.Serves(key.Namespace) {
 		l.confirmed[key] = true

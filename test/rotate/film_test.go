@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -131,7 +132,7 @@ func (f *film) add(at time.Time, e watch.Event) error {
 		}
 	case *corev1.Node:
 		f.nodes[o.Name] = o
-		f.events = append(f.events, Event{At: at, Revision: revision, Node: &Node{Name: o.Name, Closed: isClosed(o), NotReady: isNotReady(o)}})
+		f.events = append(f.events, Event{At: at, Revision: revision, Node: &Node{Name: o.Name, Closed: isClosed(o), NotReady: !nodes.IsReady(o)}})
 	}
 	return nil
 }
@@ -139,12 +140,6 @@ func (f *film) add(at time.Time, e watch.Event) error {
 func isReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-func isNotReady(node *corev1.Node) bool {
-	return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 

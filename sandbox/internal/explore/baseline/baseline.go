@@ -160,13 +160,7 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 		base.Steps = append(base.Steps, s)
 	}
 	base.Counts = [2]Counts{CountOf(base.Names, a.Versions, base.Locks, base.MakesPods, false), CountOf(base.Names, b.Versions, base.Locks, base.MakesPods, false)}
-	for _, pair := range [][2]map[string]int{{base.Counts[0].Created, base.Counts[1].Created}, {base.Counts[0].Deleted, base.Counts[1].Deleted}} {
-		for key := range unite(pair[0], pair[1]) {
-			if pair[0][key] != pair[1][key] {
-				base.Uncounted[key] = true
-			}
-		}
-	}
+	base.LearnCounts(base.Counts[1])
 	base.findRoots(a)
 	base.findEdits(a)
 	base.findListed(a)

@@ -157,8 +157,9 @@ func (b *Baseline) OtherCounts(now Counts, t Tolerance) []string {
 	return lines
 }
 
-// LearnCounts compares the counts of a further run without a fault with the baseline. From then on,
-// objects whose number differs are not counted. It returns the keys of these objects.
+// LearnCounts compares the counts of another run without a fault with those of the first run. From then
+// on, objects whose number differs are not counted. It returns the keys of these objects, without those
+// that were not counted before.
 func (b *Baseline) LearnCounts(now Counts) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
