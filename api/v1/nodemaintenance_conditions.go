@@ -13,6 +13,11 @@ const DrainedForMaintenanceAnnotation = "tidekeeper.dev/drained-for-maintenance"
 // with this annotation.
 const CordonedForMaintenanceAnnotation = "tidekeeper.dev/cordoned-for-maintenance"
 
+// MaintenanceDueTaint is the key of a taint with the effect PreferNoSchedule on nodes that are still
+// to be drained in a round, so that pods from drained nodes are rather scheduled to other nodes. The
+// value is the UID of the NodeMaintenance.
+const MaintenanceDueTaint = "tidekeeper.dev/maintenance-due"
+
 // DrainedLabel on a node has the value "true" while the node is drained for a NodeMaintenance. With
 // it as a node selector, a DaemonSet runs on drained nodes only.
 const DrainedLabel = "tidekeeper.dev/drained"

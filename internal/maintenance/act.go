@@ -67,10 +67,19 @@ func (r *reconciler) patch(ctx context.Context, m *tidekeeperv1.NodeMaintenance,
 func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.ActionKind) map[string]any {
 	metadata := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion}
 	patch := map[string]any{"metadata": metadata}
+	spec := map[string]any{}
+	if taints := otherTaints(m, node); kind != decision.MarkDrained && len(taints) < len(node.Spec.Taints) {
+		spec["taints"] = taints
+	}
 	switch kind {
+	case decision.MarkDue:
+		spec["taints"] = append(otherTaints(m, node), corev1.Taint{
+			Key: tidekeeperv1.MaintenanceDueTaint, Value: string(m.UID), Effect: corev1.TaintEffectPreferNoSchedule,
+		})
+	case decision.UnmarkDue:
 	case decision.Cordon:
 		metadata["annotations"] = map[string]any{tidekeeperv1.CordonedForMaintenanceAnnotation: m.UID}
-		patch["spec"] = map[string]any{"unschedulable": true}
+		spec["unschedulable"] = true
 	case decision.MarkDrained:
 		metadata["annotations"] = map[string]any{tidekeeperv1.DrainedForMaintenanceAnnotation: m.Name}
 		metadata["labels"] = map[string]any{tidekeeperv1.DrainedLabel: "true"}
@@ -82,10 +91,30 @@ func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.A
 		metadata["annotations"] = annotations
 		metadata["labels"] = map[string]any{tidekeeperv1.DrainedLabel: nil}
 		if kind == decision.Uncordon {
-			patch["spec"] = map[string]any{"unschedulable": nil}
+			spec["unschedulable"] = nil
 		}
 	}
+	if len(spec) > 0 {
+		patch["spec"] = spec
+	}
 	return patch
+}
+
+// otherTaints returns the taints of a node without the taint that marks it as due for the
+// NodeMaintenance.
+func otherTaints(m *tidekeeperv1.NodeMaintenance, node *corev1.Node) []corev1.Taint {
+	taints := make([]corev1.Taint, 0, len(node.Spec.Taints)+1)
+	for _, taint := range node.Spec.Taints {
+		if !isDueTaint(m, &taint) {
+			taints = append(taints, taint)
+		}
+	}
+	return taints
+}
+
+// isDueTaint reports whether a taint marks a node as due for the NodeMaintenance.
+func isDueTaint(m *tidekeeperv1.NodeMaintenance, taint *corev1.Taint) bool {
+	return taint.Key == tidekeeperv1.MaintenanceDueTaint && taint.Value == string(m.UID)
 }
 
 // setDrained writes the node condition Drained, if the action changes it, and updates node to the
@@ -94,7 +123,7 @@ func (r *reconciler) setDrained(ctx context.Context, m *tidekeeperv1.NodeMainten
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeDrained })
 	is := i >= 0 && node.Status.Conditions[i].Status == corev1.ConditionTrue
 	want := kind == decision.MarkDrained
-	if is == want || kind == decision.Cordon {
+	if is == want || kind == decision.Cordon || kind == decision.MarkDue || kind == decision.UnmarkDue {
 		return nil
 	}
 	now := metav1.NewTime(r.clock.Now())

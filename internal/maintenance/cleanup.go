@@ -6,11 +6,8 @@ package maintenance
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,39 +21,8 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 	if !controllerutil.ContainsFinalizer(m, tidekeeperv1.NodeMaintenanceFinalizer) {
 		return nil
 	}
-	list := &corev1.NodeList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	names := map[string]bool{}
-	for i := range list.Items {
-		if isMarked(&list.Items[i], m) {
-			names[list.Items[i].Name] = true
-		}
-	}
-	// The nodes in the status are included, because the cache may not show their most recent
-	// patches yet.
-	for name := range m.Status.Nodes {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		node := &corev1.Node{}
-		if err := r.apiReader.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			return fmt.Errorf("get node %s: %w", name, err)
-		}
-		if !isMarked(node, m) {
-			continue
-		}
-		kind := decision.Clean
-		if node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID) {
-			kind = decision.Uncordon
-		}
-		if err := r.patch(ctx, m, node, kind); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("uncordon node %s: %w", name, err)
-		}
+	if err := r.releaseNodes(ctx, m); err != nil {
+		return err
 	}
 	if err := r.restarts.deleteAll(ctx, m); err != nil {
 		return err
@@ -69,8 +35,46 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 	return nil
 }
 
-// isMarked reports whether the annotations of a node show that it was cordoned or drained for the
-// NodeMaintenance.
+// nodesPage is the number of nodes that cleanUp lists in one request.
+const nodesPage = 500
+
+// releaseNodes uncordons the nodes of a NodeMaintenance, and removes its marks from all nodes. It
+// lists the nodes from the API server, because the cache may not show the manager's most recent
+// patches yet.
+func (r *reconciler) releaseNodes(ctx context.Context, m *tidekeeperv1.NodeMaintenance) error {
+	for next := ""; ; {
+		page := &corev1.NodeList{}
+		if err := r.apiReader.List(ctx, page, client.Limit(nodesPage), client.Continue(next)); err != nil {
+			return fmt.Errorf("list nodes: %w", err)
+		}
+		for i := range page.Items {
+			node := &page.Items[i]
+			if !isMarked(node, m) {
+				continue
+			}
+			kind := decision.UnmarkDue
+			switch {
+			case node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID):
+				kind = decision.Uncordon
+			case node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name:
+				kind = decision.Clean
+			}
+			if err := r.patch(ctx, m, node, kind); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("uncordon node %s: %w", node.Name, err)
+			}
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+// isMarked reports whether a node was cordoned, drained or marked as due for the NodeMaintenance.
 func isMarked(node *corev1.Node, m *tidekeeperv1.NodeMaintenance) bool {
+	for i := range node.Spec.Taints {
+		if isDueTaint(m, &node.Spec.Taints[i]) {
+			return true
+		}
+	}
 	return node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID) || node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name
 }

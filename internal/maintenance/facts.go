@@ -43,7 +43,7 @@ func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance
 	for i := range list.Items {
 		n := &list.Items[i]
 		_, begun := m.Status.Nodes[n.Name]
-		if begun || n.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID) {
+		if begun || isMarked(n, m) {
 			in.Nodes[n.Name] = decision.NodeOf(n, 0)
 		}
 	}

@@ -89,6 +89,9 @@ func withoutTrace(t *testing.T, names []string) {
 			if node.Spec.Unschedulable || labeled || node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] != "" || node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] != "" {
 				return fmt.Errorf("node %s: unschedulable %t, labels %v, annotations %v", name, node.Spec.Unschedulable, node.Labels, node.Annotations)
 			}
+			if isDue(node) {
+				return fmt.Errorf("node %s has the taints %v", name, node.Spec.Taints)
+			}
 			for _, c := range node.Status.Conditions {
 				if c.Type == corev1.NodeDrained && c.Status == corev1.ConditionTrue {
 					return fmt.Errorf("node %s has the condition %s", name, c.Type)
@@ -170,8 +173,8 @@ func TestMaintenance(t *testing.T) {
 		t.Error("no pod was evicted")
 	}
 	for _, name := range names {
-		if n := cordoned[name]; n > 2 || n+interrupted[name] < 2 {
-			t.Errorf("node %s was patched %d times, want 2: cordoned and uncordoned; %d patches were interrupted", name, n, interrupted[name])
+		if n := cordoned[name]; n > 3 || n+interrupted[name] < 2 {
+			t.Errorf("node %s was patched %d times, want 3: due, except for the first node, cordoned and uncordoned; %d patches were interrupted", name, n, interrupted[name])
 		}
 	}
 	cluster.Delete(t, m)

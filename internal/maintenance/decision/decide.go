@@ -37,6 +37,7 @@ func Decide(in Input) Output {
 	if err == nil {
 		drains.start()
 	}
+	(&due{state: s, open: drains.open}).mark()
 	round.count()
 	(&conditions{state: s, waits: drains.waits}).set(err)
 	return out

@@ -14,5 +14,6 @@
 //	round.go       begins rounds, and counts their nodes
 //	phase.go       the phases of a node whose drain has begun
 //	start.go       begins drains within the limits
+//	due.go         marks the nodes that are still to be drained
 //	conditions.go  the conditions of the status
 package decision

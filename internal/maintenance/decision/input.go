@@ -27,6 +27,9 @@ type Node struct {
 	// is the name of the NodeMaintenance that the node is drained for. They are empty if the node
 	// lacks the annotation that holds them.
 	CordonedFor, DrainedFor string
+	// DueFor is the UID of the NodeMaintenance in the taint [tidekeeperv1.MaintenanceDueTaint] of the
+	// node, or empty if the node lacks this taint.
+	DueFor string
 	// Labeled is true if the node has the label [tidekeeperv1.DrainedLabel].
 	Labeled                bool
 	BootID, KubeletVersion string
@@ -62,6 +65,9 @@ func NodeOf(n *corev1.Node, group int) Node {
 		if who := foreignTaints[taint.Key]; who != "" {
 			node.Foreign = who
 		}
+		if taint.Key == tidekeeperv1.MaintenanceDueTaint {
+			node.DueFor = taint.Value
+		}
 	}
 	for key, who := range foreignAnnotations {
 		if strings.TrimSpace(n.Annotations[key]) != "" {
@@ -88,7 +94,7 @@ type Input struct {
 	Maintenance *tidekeeperv1.NodeMaintenance
 	Now         time.Time
 	// Nodes holds, by name, the selected nodes, the nodes in the status, and all nodes that are
-	// cordoned for this NodeMaintenance. Nodes in maintenance are read from the API server: in a
+	// cordoned or marked as due for this NodeMaintenance. Nodes in maintenance are read from the API server: in a
 	// cache that lags behind the status, annotations and labels that the manager has just added
 	// would seem to have been removed.
 	Nodes map[string]Node
@@ -112,6 +118,10 @@ type ActionKind string
 
 // Kinds of changes to a node.
 const (
+	// MarkDue adds the taint [tidekeeperv1.MaintenanceDueTaint] to the node. UnmarkDue removes it, and
+	// so do Cordon, Uncordon and Clean.
+	MarkDue   ActionKind = "MarkDue"
+	UnmarkDue ActionKind = "UnmarkDue"
 	// Cordon makes the node unschedulable, and annotates it with the UID of the NodeMaintenance.
 	Cordon ActionKind = "Cordon"
 	// MarkDrained sets the annotation, the label and the node condition that mark a drained node.

@@ -28,6 +28,9 @@ type cluster struct {
 	empty  map[string]bool // nodes whose pods have left
 	now    time.Time
 	frozen bool
+	full   bool // no node has a place for the pods of another node
+	// deselected is the name of a node that the spec does not select.
+	deselected string
 	// starts counts the drains of each node, by name.
 	starts map[string]int
 	// cordons counts how often each node was cordoned.
@@ -50,8 +53,8 @@ func newCluster(names ...string) *cluster {
 
 // decide makes a decision about the stored objects.
 func (c *cluster) decide() Output {
-	in := Input{Maintenance: c.m.DeepCopy(), Now: c.now, Nodes: maps.Clone(c.nodes), Drains: map[string]Drain{}, HasPlace: func(string, []string) bool { return true }}
-	in.Selected = slices.Sorted(maps.Keys(c.nodes))
+	in := Input{Maintenance: c.m.DeepCopy(), Now: c.now, Nodes: maps.Clone(c.nodes), Drains: map[string]Drain{}, HasPlace: func(string, []string) bool { return !c.full }}
+	in.Selected = slices.DeleteFunc(slices.Sorted(maps.Keys(c.nodes)), func(name string) bool { return name == c.deselected })
 	if c.frozen {
 		in.Frozen, in.FrozenUntil = "Freeze x", c.now.Add(time.Hour)
 	}
@@ -59,6 +62,13 @@ func (c *cluster) decide() Output {
 		in.Drains[name] = Drain{UID: n.UID, Empty: c.empty[name], Settled: true}
 	}
 	return Decide(in)
+}
+
+// set changes the facts about a node.
+func (c *cluster) set(name string, change func(*Node)) {
+	n := c.nodes[name]
+	change(&n)
+	c.nodes[name] = n
 }
 
 // apply carries out an action on a node.
@@ -72,13 +82,17 @@ func (c *cluster) apply(a Action) {
 		if n.CordonedFor == "" {
 			c.cordons[a.Node]++
 		}
-		n.Unschedulable, n.CordonedFor = true, string(c.m.UID)
+		n.Unschedulable, n.CordonedFor, n.DueFor = true, string(c.m.UID), ""
 	case MarkDrained:
 		n.DrainedFor, n.Labeled = c.m.Name, true
 	case Uncordon:
-		n.Unschedulable, n.CordonedFor, n.DrainedFor, n.Labeled = false, "", "", false
+		n.Unschedulable, n.CordonedFor, n.DrainedFor, n.DueFor, n.Labeled = false, "", "", "", false
 	case Clean:
-		n.CordonedFor, n.DrainedFor, n.Labeled = "", "", false
+		n.CordonedFor, n.DrainedFor, n.DueFor, n.Labeled = "", "", "", false
+	case MarkDue:
+		n.DueFor = string(c.m.UID)
+	case UnmarkDue:
+		n.DueFor = ""
 	}
 	c.nodes[a.Node] = n
 }
@@ -167,6 +181,11 @@ func TestAnyCourse(t *testing.T) {
 					cordoned++
 				}
 			}
+			for name, n := range c.nodes {
+				if n.DueFor != "" && n.CordonedFor != "" {
+					r.Fatalf("node %s is cordoned, and still marked as due", name)
+				}
+			}
 			if cordoned > limit {
 				r.Fatalf("%d nodes are cordoned, the limit is %d: %+v", cordoned, limit, c.nodes)
 			}
@@ -185,7 +204,7 @@ func TestAnyCourse(t *testing.T) {
 			c.now = c.now.Add(time.Minute)
 		}
 		for name, n := range c.nodes {
-			if n.CordonedFor != "" || n.Unschedulable || n.DrainedFor != "" {
+			if n.CordonedFor != "" || n.Unschedulable || n.DrainedFor != "" || n.DueFor != "" {
 				r.Fatalf("node %s still has marks: %+v; %+v", name, n, c.m.Status.Nodes[name])
 			}
 			if p, begun := c.m.Status.Nodes[name]; !begun || IsRunning(p) {

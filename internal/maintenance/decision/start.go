@@ -25,6 +25,9 @@ type starter struct {
 	windows schedule.Windows
 	// waits explains why no further drain begins; nil if there is no obstacle.
 	waits *waiting
+	// open is true if drains may begin now, apart from the limits of unavailable nodes and the room
+	// on other nodes.
+	open bool
 }
 
 // start begins the drains of as many nodes as the limits of unavailable nodes allow, by recording
@@ -34,6 +37,7 @@ func (d *starter) start() {
 	if d.waits = d.blocked(len(left)); d.waits != nil || len(left) == 0 {
 		return
 	}
+	d.open = true
 	all := map[string]bool{}
 	for _, name := range d.state.Selected {
 		all[name] = true
