@@ -248,6 +248,10 @@ bench-sandbox: ## Measure the sandbox.
 bench-explore: ## Explore published operators with known mistakes, and print what was found. It takes ten minutes for each of twelve.
 	$(KIT) score REPORT=$(abspath $(OUT)) ROWS='$(ROWS)'
 
+.PHONY: found
+found: ## Play saved findings of bench-explore again, each in about a minute: ROW=rabbitmq-1.6.0, or one of them: ROW=rabbitmq-1.6.0-648.
+	$(KIT) found ROW='$(ROW)'
+
 .PHONY: bench-soundness
 bench-soundness: ## Play small operators with a known mistake each, and their twins without it, and print what explore and fuzz found. BUSY=8: beside 8 busy processes, PAIRS='done-first label' for some.
 	$(call build,soundness,$(KIT) build-soundness)

@@ -111,17 +111,29 @@ func TestSame(t *testing.T) {
 	}
 	const missing, other = "secrets default/a: it is missing", "secrets default/b: it is missing"
 	found := finding(judge.OtherState, missing)
+	const rule = ": there are three pods at most does not hold"
 	for _, tc := range []struct {
 		name  string
+		found *Finding
 		again *Finding
 		same  bool
 	}{
-		{"the same", found, true},
-		{"the same, and more", finding(judge.OtherState, other, missing), true},
-		{"another object", finding(judge.OtherState, other), false},
-		{"another oracle", finding(judge.OtherCounts, missing), false},
+		{"the same", found, found, true},
+		{"the same, and more", found, finding(judge.OtherState, other, missing), true},
+		{"another object", found, finding(judge.OtherState, other), false},
+		{"another oracle", found, finding(judge.OtherCounts, missing), false},
+		{"another number", finding(judge.OtherCounts, "pods default/a: created twice, not once"), finding(judge.OtherCounts, "pods default/a: created 3 times, not twice"), true},
+		{"another change", finding(judge.OtherCounts, "pods default/a: created twice, not once"), finding(judge.OtherCounts, "pods default/a: deleted twice, not once"), false},
+		{
+			"an object with another generated name",
+			finding(judge.Broken, "pods default/web-4pf2t"+rule), finding(judge.Broken, "pods default/web-j279z"+rule), true,
+		},
+		{
+			"an object with another name",
+			finding(judge.Broken, "pods default/web-4pf2t"+rule), finding(judge.Broken, "pods default/job-j279z"+rule), false,
+		},
 	} {
-		if got := found.Same(tc.again); got != tc.same {
+		if got := tc.found.Same(tc.again); got != tc.same {
 			t.Errorf("%s: %t", tc.name, got)
 		}
 	}

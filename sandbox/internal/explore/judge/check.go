@@ -171,7 +171,7 @@ func Summary(o Oracle, lines []string) string {
 	return strings.TrimSpace(text)
 }
 
-var numbers = regexp.MustCompile(`\d+`)
+var numbers = regexp.MustCompile(`\b(?:never|once|twice|\d+ times)\b|\d+`)
 
 // restlessChange matches the verb of the most frequent change in a problem of the oracle NotAtRest.
 // Findings are compared without it: an operator that creates and deletes an object by turns has one of
@@ -179,7 +179,7 @@ var numbers = regexp.MustCompile(`\d+`)
 var restlessChange = regexp.MustCompile(`^(it does not come to rest (?:the operator's )?)\w+ `)
 
 // Shows returns a form of the problem that can be compared between findings: the oracle and the
-// affected object or field, without numbers and values. For a problem that affects several objects,
+// affected object or field, without numbers, values and the generated parts of names. For a problem that affects several objects,
 // it returns a line for each object.
 func (p *Problem) Shows() []string {
 	lines := p.Lines[:min(1, len(p.Lines))]
@@ -191,7 +191,7 @@ func (p *Problem) Shows() []string {
 		object, what, _ := strings.Cut(line, ": ")
 		path, _, _ := strings.Cut(what, " is ")
 		path, _, _ = strings.Cut(path, operator.LastWritten)
-		text := object + " " + path
+		text := baseline.General(object + " " + path)
 		if p.Oracle == NotAtRest {
 			text = restlessChange.ReplaceAllString(text, "$1")
 		}

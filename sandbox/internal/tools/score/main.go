@@ -5,8 +5,11 @@
 // prints a Markdown table of the findings for test/findings.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
+//	score found PATH-OF-SANDBOX DIR ROW...
 //
-// The operators are compiled from their source in the Go module proxy. Each row takes ten minutes.
+// The first form plays each row for ten minutes. The second form replays the saved findings of rows,
+// in found.go. A row may be named by the beginning of its name. The operators are compiled from their
+// source in the Go module proxy.
 package main
 
 import (
@@ -95,12 +98,15 @@ var scaleDown = mistake{name: "#758: a scale-down that is refused is done", says
 
 const kuberay = "github.com/ray-project/kuberay/ray-operator"
 
-var kuberayCommand = []string{"OPERATOR", "--enable-leader-election=false", "--metrics-addr=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}
+// operator is the path of a compiled operator, relative to the directory of its row.
+const operator = "./operator"
+
+var kuberayCommand = []string{operator, "--enable-leader-election=false", "--metrics-addr=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
 
 func rabbitmqCommand(metricsFlag string) []string {
-	return []string{"env", "KUBE_CONFIG=$KUBECONFIG", "OPERATOR_NAMESPACE=default", "OPERATOR", metricsFlag + "=127.0.0.1:0"}
+	return []string{"env", "KUBE_CONFIG=$KUBECONFIG", "OPERATOR_NAMESPACE=default", operator, metricsFlag + "=127.0.0.1:0"}
 }
 
 // controllerOf returns the command that runs Kubernetes' own controller of a kind. consistent is the
@@ -121,16 +127,30 @@ func main() {
 	}
 }
 
+const usage = "want [found] PATH-OF-SANDBOX DIR [ROW...]"
+
 func run(ctx context.Context, args []string) error {
+	replay := len(args) > 0 && args[0] == "found"
+	if replay {
+		args = args[1:]
+	}
 	if len(args) < 2 {
-		return errors.New("want PATH-OF-SANDBOX DIR [ROW...]")
+		return errors.New(usage)
+	}
+	sandbox, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	if replay {
+		return replaySaved(ctx, sandbox, args[1], args[2:])
+	}
+	chosen, err := choose(args[2:])
+	if err != nil {
+		return err
 	}
 	lines := []string{"| operator | known | found | other findings | faults played | took |", "|---|---|---|---|---|---|"}
-	for _, r := range rows {
-		if len(args) > 2 && !slices.Contains(args[2:], r.name) {
-			continue
-		}
-		line, err := r.play(ctx, args[0], args[1])
+	for _, r := range chosen {
+		line, err := r.play(ctx, sandbox, args[1])
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
@@ -140,8 +160,32 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// play runs explore on the operator for ten minutes, and returns the operator's table row.
-func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
+// choose returns the rows whose names begin with one of the given names, or all rows if there is
+// none.
+func choose(names []string) (chosen []row, err error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, name) }) {
+			return nil, fmt.Errorf("there is no row %q, only %s", name, strings.Join(rowNames(), ", "))
+		}
+	}
+	for _, r := range rows {
+		if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(r.name, name) }) {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen, nil
+}
+
+func rowNames() (names []string) {
+	for _, r := range rows {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// prepare removes the directory of the row in dir, makes it again, and builds the operator in it. It
+// returns the path of the directory.
+func (r row) prepare(ctx context.Context, dir string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(dir, r.name))
 	if err != nil {
 		return "", err
@@ -149,58 +193,66 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", err
+	if err := os.MkdirAll(dir, 0o750); err != nil || r.module == "" {
+		return dir, err
 	}
-	workload, err := workloads.ReadFile(r.workload)
+	source, err := r.source(ctx, dir)
 	if err != nil {
 		return "", err
 	}
-	command := slices.Clone(r.command)
-	if r.module != "" {
-		source, err := r.source(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		operator := filepath.Join(dir, "operator")
-		build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", operator, ".")
-		build.Dir, build.Stderr = source, os.Stderr
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-		if err := build.Run(); err != nil {
-			return "", fmt.Errorf("build: %w", err)
-		}
-		command[slices.Index(command, "OPERATOR")] = operator
-		workload = fmt.Appendf(workload, "install: [%s]\n", filepath.Join(source, r.crds))
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", filepath.Join(dir, operator), ".")
+	build.Dir, build.Stderr = source, os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("build: %w", err)
 	}
-	file := filepath.Join(dir, "workload.yaml")
-	if err := os.WriteFile(file, workload, 0o600); err != nil {
+	return dir, nil
+}
+
+// play runs explore on the operator for ten minutes, and returns the operator's table row. The paths
+// in the findings are relative to the directory of the row.
+func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
+	dir, err := r.prepare(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	text, err := workloads.ReadFile(r.workload)
+	if err != nil {
+		return "", err
+	}
+	if r.module != "" {
+		text = fmt.Appendf(text, "install: [%s]\n", filepath.Join("source", r.crds))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "workload.yaml"), text, 0o600); err != nil {
 		return "", err
 	}
 	began := time.Now()
-	results := filepath.Join(dir, "results")
-	explore := exec.CommandContext(ctx, sandbox, append([]string{"explore", "--workload", file, "--dir", results, "--for", "10m", "--"}, command...)...)
+	explore := exec.CommandContext(ctx, sandbox, append([]string{"explore", "--workload", "workload.yaml", "--dir", "results", "--for", "10m", "--"}, r.command...)...)
 	var report bytes.Buffer
-	explore.Stdout, explore.Stderr = io.MultiWriter(&report, os.Stdout), os.Stderr
-	if err := explore.Run(); err != nil && explore.ProcessState.ExitCode() != 2 {
+	explore.Dir, explore.Stdout, explore.Stderr = dir, io.MultiWriter(&report, os.Stdout), os.Stderr
+	if err := explore.Run(); err != nil && explore.ProcessState.ExitCode() != found {
 		return "", err
 	}
-	found, err := readFindings(results)
+	findings, err := readFindings(filepath.Join(dir, "results"))
 	if err != nil {
 		return "", err
 	}
-	played, err := os.ReadFile(filepath.Join(results, "played.jsonl"))
+	played, err := os.ReadFile(filepath.Join(dir, "results", "played.jsonl"))
 	if err != nil {
 		return "", err
 	}
-	return r.line(found, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
+	return r.line(findings, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
 }
+
+// found is the exit code of explore and replay if there is a finding.
+const found = 2
 
 // source copies the source of the operator's module to a directory below dir, because the files in
 // the module cache are read-only. It returns the path of the copy.
 func (r row) source(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.module+"@"+r.version).Output()
 	if err != nil {
-		return "", fmt.Errorf("download %s: %w", r.module, err)
+		return "", fmt.Errorf("%s@%s is not served here: %w", r.module, r.version, err)
 	}
 	var downloaded struct{ Dir string }
 	if err := json.Unmarshal(out, &downloaded); err != nil {
@@ -267,13 +319,13 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the files of the findings that a report lists. A report lists only one of several
+// shown returns the names of the files of the findings that a report lists. A report lists only one of several
 // findings that probably have the same cause.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {
 		if file, is := strings.CutPrefix(strings.TrimSpace(line), "again: sandbox replay "); is {
-			files = append(files, file)
+			files = append(files, filepath.Base(file))
 		}
 	}
 	return files
@@ -282,21 +334,21 @@ func shown(report string) []string {
 // line returns the operator's table row: the known bugs that were found, the time after which they
 // were found, and the number of other findings.
 func (r row) line(findings []finding, shown []string, played int, took time.Duration) string {
-	var known, found []string
+	var known, lines []string
 	for _, m := range r.known {
 		known = append(known, m.name)
 		if i := slices.IndexFunc(findings, func(f finding) bool { return f.shows(m) }); i >= 0 {
 			number, _, _ := strings.Cut(m.name, ":")
-			found = append(found, fmt.Sprintf("%s after %.0f s", number, findings[i].After))
+			lines = append(lines, fmt.Sprintf("%s after %.0f s", number, findings[i].After))
 		}
 	}
 	others := 0
 	for _, f := range findings {
-		if slices.Contains(shown, f.file) && !slices.ContainsFunc(r.known, f.shows) {
+		if slices.Contains(shown, filepath.Base(f.file)) && !slices.ContainsFunc(r.known, f.shows) {
 			others++
 		}
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %d | %s |", r.name, or(strings.Join(known, "; ")), or(strings.Join(found, "; ")), others, played, took.Round(time.Second))
+	return fmt.Sprintf("| %s | %s | %s | %d | %d | %s |", r.name, or(strings.Join(known, "; ")), or(strings.Join(lines, "; ")), others, played, took.Round(time.Second))
 }
 
 func or(text string) string {
