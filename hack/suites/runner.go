@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
-	ready := newQueue(r.jobs - 1)
+	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())))
 	var working sync.WaitGroup
 	working.Go(func() { r.build(ctx, suites, ready) })
 	for range max(1, r.jobs) {
