@@ -179,8 +179,8 @@ var numbers = regexp.MustCompile(`\b(?:never|once|twice|\d+ times)\b|\d+`)
 var restlessChange = regexp.MustCompile(`^(it does not come to rest (?:the operator's )?)\w+ `)
 
 // Shows returns a form of the problem that can be compared between findings: the oracle and the
-// affected object or field, without numbers, values and the generated parts of names. For a problem that affects several objects,
-// it returns a line for each object.
+// affected object or field, without numbers, values and the generated parts of names. For a problem
+// that affects several objects, it returns a line for each object.
 func (p *Problem) Shows() []string {
 	lines := p.Lines[:min(1, len(p.Lines))]
 	if p.Oracle == OtherState || p.Oracle == OtherCounts {

@@ -31,13 +31,14 @@ func brokenInvariants(own []workload.Invariant, versions []observe.Version, reso
 }
 
 // BrokenSince returns a problem for each violation of a built-in invariant or of an invariant in
-// `own`. It ignores violations before the time `began`. `resources` lists the names of all recorded
+// `own`. It ignores violations before the time `began`, and those that may only seem to be violations
+// because the recorder missed versions of other objects. `resources` lists the names of all recorded
 // resources.
 func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
 	tell := func(v *observe.Version, text string) {
-		if !told[text] && !v.Time.Before(began) {
+		if !told[text] && !v.Time.Before(began) && !v.InGap {
 			told[text] = true
 			problems = append(problems, Problem{Oracle: Broken, Lines: []string{text}, At: v.Time})
 		}

@@ -109,6 +109,10 @@ func TestOwnInvariants(t *testing.T) {
 	if len(problems) != 1 || problems[0].Lines[0] != "replicasets.apps shop/web: never grows does not hold" {
 		t.Errorf("got %+v", problems)
 	}
+	second.InGap = true
+	if problems := brokenInvariants(w.Invariants, []observe.Version{first, second}); len(problems) != 0 {
+		t.Errorf("versions of other objects may be missing, and yet: %+v", problems)
+	}
 }
 
 func TestTakenFromAnother(t *testing.T) {

@@ -4,6 +4,7 @@
 // Package observe records all object versions in a run, and all requests of the operator.
 //
 //	recorder.go    the versions of all objects
+//	gaps.go        the revisions in which versions may be missing
 //	requests.go    the operator's requests, from the proxy's log
 //	resources.go   the resources of an API server
 //	outcome.go     the record of a run, by step

@@ -46,6 +46,9 @@ type Version struct {
 	// Habit is set if the version changes only fields that keep changing in an otherwise quiet
 	// cluster.
 	Habit bool
+	// InGap is set if the recorder may have missed versions of another object before this version,
+	// because a watch failed. A rule about several objects may then seem not to hold.
+	InGap bool
 }
 
 // Recorder watches every resource of a cluster and stores all versions of all objects.
@@ -70,6 +73,8 @@ type Recorder struct {
 	changed chan struct{}
 	// breaks is set if watches may fail because a fault hits the API server.
 	breaks atomic.Bool
+	// gaps lists the ranges of revisions in which versions may be missing.
+	gaps gaps
 }
 
 // Start returns a recorder that watches all objects until ctx is done. When Start returns, all
@@ -113,7 +118,10 @@ func (r *Recorder) begin(ctx context.Context, name string, resource schema.Group
 		for ctx.Err() == nil {
 			next, err := r.follow(ctx, name, resource, version)
 			if err != nil && r.breaks.Load() {
-				next, err = r.listAgain(ctx, name, resource)
+				from := r.revisionBefore(time.Now().Add(-inFlight))
+				if next, err = r.listAgain(ctx, name, resource); err == nil {
+					r.addGap(from, next)
+				}
 			}
 			if err != nil && ctx.Err() == nil {
 				r.fail(fmt.Errorf("watch %s: %w", name, err))
@@ -154,40 +162,6 @@ func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 		}
 		time.Sleep(Look)
 	}
-}
-
-// listAgain lists a resource after its watch has failed, and returns the resourceVersion for the
-// next watch. Intermediate versions are not recorded.
-func (r *Recorder) listAgain(ctx context.Context, name string, resource schema.GroupVersionResource) (string, error) {
-	var list *unstructured.UnstructuredList
-	err := r.eventually(ctx, func() (err error) {
-		list, err = r.Client.Resource(resource).List(ctx, metav1.ListOptions{})
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	gone := map[types.UID]*unstructured.Unstructured{}
-	for _, v := range r.Objects() {
-		if v.Resource == name {
-			gone[v.Object.GetUID()] = v.Object
-		}
-	}
-	for i := range list.Items {
-		object := &list.Items[i]
-		before, was := gone[object.GetUID()]
-		delete(gone, object.GetUID())
-		switch {
-		case !was:
-			r.saw(name, watch.Added, object, false)
-		case before.GetResourceVersion() != object.GetResourceVersion():
-			r.saw(name, watch.Modified, object, false)
-		}
-	}
-	for _, object := range gone {
-		r.saw(name, watch.Deleted, object, false)
-	}
-	return list.GetResourceVersion(), nil
 }
 
 // follow watches a resource until the API server closes the watch, and returns the resourceVersion
@@ -268,6 +242,9 @@ func (r *Recorder) All() ([]Version, error) {
 	defer r.mu.Unlock()
 	versions := slices.Clone(r.Versions)
 	slices.SortStableFunc(versions, func(a, b Version) int { return int(a.Revision - b.Revision) })
+	for i := range versions {
+		versions[i].InGap = r.gaps.contain(versions[i].Revision)
+	}
 	return versions, r.err
 }
 
