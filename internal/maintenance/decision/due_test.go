@@ -54,7 +54,7 @@ func TestDue(t *testing.T) {
 			c.set("b", func(n *Node) { n.DueFor, n.Unschedulable = "", true })
 		}, []string{"c"}},
 		{"another client cordons a node that is due", func(c *cluster) { c.set("b", func(n *Node) { n.Unschedulable = true }) }, []string{"b", "c"}},
-		{"another client removes the taint", func(c *cluster) { c.set("b", func(n *Node) { n.DueFor = "" }) }, []string{"b", "c"}},
+		{"another client removes the taint", func(c *cluster) { c.set("c", func(n *Node) { n.DueFor = "" }) }, []string{"b", "c"}},
 		{"a node is due for another NodeMaintenance", func(c *cluster) { c.set("b", func(n *Node) { n.DueFor = "other" }) }, []string{"c"}},
 	} {
 		c := newCluster("a", "b", "c")

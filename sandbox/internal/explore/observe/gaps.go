@@ -5,7 +5,9 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,46 +20,42 @@ import (
 // gap is a range of etcd revisions. It does not include the revision `after`.
 type gap struct{ after, until int64 }
 
-// gaps is a list of ranges of revisions in which a recorder may have missed versions.
-type gaps []gap
+// gaps holds the ranges of revisions in which a recorder may have missed versions.
+type gaps struct {
+	mu  sync.Mutex
+	all []gap
+}
 
-// contain reports whether a revision is in any of the gaps.
-func (g gaps) contain(revision int64) bool {
-	for _, one := range g {
-		if one.after < revision && revision <= one.until {
-			return true
-		}
+// add adds a range that ends with the resourceVersion of a list.
+func (g *gaps) add(after int64, until string) {
+	end, err := strconv.ParseInt(until, 10, 64)
+	if err != nil {
+		return
 	}
-	return false
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = append(g.all, gap{after, end})
+}
+
+// contain reports whether a revision is in any of the ranges.
+func (g *gaps) contain(revision int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.all, func(one gap) bool { return one.after < revision && revision <= one.until })
 }
 
 // inFlight is the maximum time for which an event is under way to the recorder. Events that were
 // under way when a watch failed are lost.
 const inFlight = time.Second
 
-// revisionBefore returns the highest revision that arrived before the given time.
-func (r *Recorder) revisionBefore(end time.Time) int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var latest int64
-	for i := range r.Versions {
-		if r.Versions[i].Time.Before(end) {
-			latest = max(latest, r.Versions[i].Revision)
+// revisionBefore returns the highest revision of the versions that arrived before the given time.
+func revisionBefore(versions []Version, end time.Time) (latest int64) {
+	for i := range versions {
+		if versions[i].Time.Before(end) {
+			latest = max(latest, versions[i].Revision)
 		}
 	}
 	return latest
-}
-
-// addGap records that versions may be missing after the revision `after` up to `until`, which is the
-// resourceVersion of a list.
-func (r *Recorder) addGap(after int64, until string) {
-	end, err := strconv.ParseInt(until, 10, 64)
-	if err != nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gaps = append(r.gaps, gap{after, end})
 }
 
 // listAgain lists a resource after its watch has failed, and returns the resourceVersion for the

@@ -17,7 +17,7 @@ func TestGaps(t *testing.T) {
 	for revision, ago := range map[int64]time.Duration{10: time.Minute, 20: 2 * inFlight, 30: inFlight / 2, 40: 0, 50: 0, 60: 0} {
 		r.Versions = append(r.Versions, Version{Revision: revision, Time: now.Add(-ago)})
 	}
-	r.addGap(r.revisionBefore(now.Add(-inFlight)), "50")
+	r.gaps.add(revisionBefore(r.Versions, now.Add(-inFlight)), "50")
 	versions, err := r.All()
 	if err != nil {
 		t.Fatal(err)

@@ -118,9 +118,10 @@ func (r *Recorder) begin(ctx context.Context, name string, resource schema.Group
 		for ctx.Err() == nil {
 			next, err := r.follow(ctx, name, resource, version)
 			if err != nil && r.breaks.Load() {
-				from := r.revisionBefore(time.Now().Add(-inFlight))
+				before, _ := r.All()
+				from := revisionBefore(before, time.Now().Add(-inFlight))
 				if next, err = r.listAgain(ctx, name, resource); err == nil {
-					r.addGap(from, next)
+					r.gaps.add(from, next)
 				}
 			}
 			if err != nil && ctx.Err() == nil {

@@ -50,9 +50,11 @@ type row struct {
 // the bug.
 type mistake struct {
 	name string
-	// fault is the kind of fault that reveals the bug, or empty for any kind. says lists phrases
-	// that must all occur in a single line of the finding.
+	// fault is the kind of fault that reveals the bug, or empty for any kind. asOf is the beginning
+	// of the moment whose lists the operator is started on, or empty for any moment. says lists
+	// phrases that must all occur in a single line of the finding.
 	fault string
+	asOf  string
 	says  []string
 }
 
@@ -83,12 +85,13 @@ var rows = []row{
 		name: "rabbitmq-1.6.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.6.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-addr"),
 		known: []mistake{
 			{name: "#782: a claim never grows", says: []string{"persistentvolumeclaims default/persistence-hare-server", "requests.storage is 1Gi, not 2Gi"}},
-			{name: "#648: a live StatefulSet is deleted", fault: "StaleStart", says: []string{"statefulsets.apps default/hare-server: deleted"}},
+			{name: "#653: a resized StatefulSet is deleted again", fault: "StaleStart", asOf: "deleting statefulsets.apps", says: []string{"statefulsets.apps default/hare-server: deleted"}},
+			{name: "#648: a live StatefulSet is deleted", fault: "StaleStart", asOf: "deleting rabbitmqclusters.rabbitmq.com", says: []string{"statefulsets.apps default/hare-server: deleted"}},
 			scaleDown,
 		},
 	},
 	{
-		// Two of the three known bugs of version 1.6.0 are fixed in this version.
+		// Two of the four known bugs of version 1.6.0 are fixed in this version.
 		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
 		known: []mistake{scaleDown},
 	},
@@ -276,6 +279,7 @@ type finding struct {
 	After float64 `json:"after"`
 	Fault struct {
 		Kind string `json:"kind"`
+		AsOf string `json:"asOf"`
 	} `json:"fault"`
 	Problems []struct {
 		Lines []string `json:"lines"`
@@ -306,7 +310,7 @@ func readFindings(dir string) ([]finding, error) {
 
 // shows reports whether the given bug explains the finding.
 func (f *finding) shows(m mistake) bool {
-	if m.fault != "" && m.fault != f.Fault.Kind {
+	if m.fault != "" && m.fault != f.Fault.Kind || !strings.HasPrefix(f.Fault.AsOf, m.asOf) {
 		return false
 	}
 	for _, p := range f.Problems {
