@@ -29,7 +29,7 @@ PROGRAMS = SANDBOX_BIN=$(BIN)/sandbox TIDEKEEPER_BIN=$(BIN)/tidekeeper TIDE_BIN=
 
 # Runs suites of tests side by side, JOBS of them: 'make suites' lists them, and
 # hack/suites/table.go is the list. It builds what they need by targets of this file.
-JOBS ?= 4
+JOBS ?= 3
 RUN_SUITES = $(PROGRAMS) $(GO) run ./hack/suites
 
 # The tools are pinned in a module of their own, so that what they need does

@@ -55,7 +55,7 @@ type options struct {
 
 func newOptions(name string) *options {
 	o := &options{FlagSet: flag.NewFlagSet(name, flag.ExitOnError)}
-	o.IntVar(&o.jobs, "jobs", 4, "how many suites run at the same time")
+	o.IntVar(&o.jobs, "jobs", 3, "how many suites run at the same time")
 	o.StringVar(&o.pattern, "run", "", "run the tests only that match this regular expression")
 	o.StringVar(&o.must, "require", os.Getenv("REQUIRE_SUITES"), "suites, separated by commas, that fail instead of being skipped")
 	return o
