@@ -95,7 +95,7 @@ func withAdvice(err error) error {
 }
 
 // establishing is the timeout for CustomResourceDefinitions to become established.
-const establishing = 30 * time.Second
+const establishing = 2 * time.Minute
 
 // established waits until all CustomResourceDefinitions have the Established condition. It returns
 // the set of the kinds that they define, as VERSION KIND.
