@@ -14,7 +14,7 @@ const DrainedForMaintenanceAnnotation = "tidekeeper.dev/drained-for-maintenance"
 const CordonedForMaintenanceAnnotation = "tidekeeper.dev/cordoned-for-maintenance"
 
 // MaintenanceDueTaint is the key of a taint with the effect PreferNoSchedule on nodes that are still
-// to be drained in a round, so that pods from drained nodes are rather scheduled to other nodes. The
+// to be drained in a round, so that the scheduler prefers other nodes for the pods of drained nodes. The
 // value is the UID of the NodeMaintenance.
 const MaintenanceDueTaint = "tidekeeper.dev/maintenance-due"
 

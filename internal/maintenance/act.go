@@ -68,15 +68,15 @@ func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.A
 	metadata := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion}
 	patch := map[string]any{"metadata": metadata}
 	spec := map[string]any{}
-	if taints := otherTaints(m, node); kind != decision.MarkDrained && len(taints) < len(node.Spec.Taints) {
+	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), isDueFor(m))
+	if kind == decision.MarkDue {
+		taints = append(taints, corev1.Taint{Key: tidekeeperv1.MaintenanceDueTaint, Value: string(m.UID), Effect: corev1.TaintEffectPreferNoSchedule})
+	}
+	if kind != decision.MarkDrained && len(taints) != len(node.Spec.Taints) {
 		spec["taints"] = taints
 	}
 	switch kind {
-	case decision.MarkDue:
-		spec["taints"] = append(otherTaints(m, node), corev1.Taint{
-			Key: tidekeeperv1.MaintenanceDueTaint, Value: string(m.UID), Effect: corev1.TaintEffectPreferNoSchedule,
-		})
-	case decision.UnmarkDue:
+	case decision.MarkDue, decision.UnmarkDue:
 	case decision.Cordon:
 		metadata["annotations"] = map[string]any{tidekeeperv1.CordonedForMaintenanceAnnotation: m.UID}
 		spec["unschedulable"] = true
@@ -100,21 +100,12 @@ func patchOf(m *tidekeeperv1.NodeMaintenance, node *corev1.Node, kind decision.A
 	return patch
 }
 
-// otherTaints returns the taints of a node without the taint that marks it as due for the
+// isDueFor returns a function that reports whether a taint marks a node as due for the
 // NodeMaintenance.
-func otherTaints(m *tidekeeperv1.NodeMaintenance, node *corev1.Node) []corev1.Taint {
-	taints := make([]corev1.Taint, 0, len(node.Spec.Taints)+1)
-	for _, taint := range node.Spec.Taints {
-		if !isDueTaint(m, &taint) {
-			taints = append(taints, taint)
-		}
+func isDueFor(m *tidekeeperv1.NodeMaintenance) func(corev1.Taint) bool {
+	return func(taint corev1.Taint) bool {
+		return taint.Key == tidekeeperv1.MaintenanceDueTaint && taint.Value == string(m.UID)
 	}
-	return taints
-}
-
-// isDueTaint reports whether a taint marks a node as due for the NodeMaintenance.
-func isDueTaint(m *tidekeeperv1.NodeMaintenance, taint *corev1.Taint) bool {
-	return taint.Key == tidekeeperv1.MaintenanceDueTaint && taint.Value == string(m.UID)
 }
 
 // setDrained writes the node condition Drained, if the action changes it, and updates node to the

@@ -6,12 +6,14 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/kube/lists"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 )
 
@@ -35,46 +37,38 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 	return nil
 }
 
-// nodesPage is the number of nodes that cleanUp lists in one request.
-const nodesPage = 500
-
 // releaseNodes uncordons the nodes of a NodeMaintenance, and removes its marks from all nodes. It
 // lists the nodes from the API server, because the cache may not show the manager's most recent
 // patches yet.
 func (r *reconciler) releaseNodes(ctx context.Context, m *tidekeeperv1.NodeMaintenance) error {
-	for next := ""; ; {
-		page := &corev1.NodeList{}
-		if err := r.apiReader.List(ctx, page, client.Limit(nodesPage), client.Continue(next)); err != nil {
-			return fmt.Errorf("list nodes: %w", err)
-		}
+	var marked []*corev1.Node
+	err := lists.EachPage(ctx, r.apiReader, func() *corev1.NodeList { return &corev1.NodeList{} }, func(page *corev1.NodeList) {
 		for i := range page.Items {
-			node := &page.Items[i]
-			if !isMarked(node, m) {
-				continue
-			}
-			kind := decision.UnmarkDue
-			switch {
-			case node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID):
-				kind = decision.Uncordon
-			case node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name:
-				kind = decision.Clean
-			}
-			if err := r.patch(ctx, m, node, kind); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("uncordon node %s: %w", node.Name, err)
+			if isMarked(&page.Items[i], m) {
+				marked = append(marked, &page.Items[i])
 			}
 		}
-		if next = page.Continue; next == "" {
-			return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	for _, node := range marked {
+		kind := decision.UnmarkDue
+		switch {
+		case node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID):
+			kind = decision.Uncordon
+		case node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name:
+			kind = decision.Clean
+		}
+		if err := r.patch(ctx, m, node, kind); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("%s node %s: %w", kind, node.Name, err)
 		}
 	}
+	return nil
 }
 
 // isMarked reports whether a node was cordoned, drained or marked as due for the NodeMaintenance.
 func isMarked(node *corev1.Node, m *tidekeeperv1.NodeMaintenance) bool {
-	for i := range node.Spec.Taints {
-		if isDueTaint(m, &node.Spec.Taints[i]) {
-			return true
-		}
-	}
-	return node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID) || node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name
+	return node.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation] == string(m.UID) ||
+		node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] == m.Name || slices.ContainsFunc(node.Spec.Taints, isDueFor(m))
 }

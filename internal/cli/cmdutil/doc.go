@@ -9,7 +9,7 @@
 //	                                kubeconfig
 //	options.go                      the steps of running a command
 //	args.go                         object names as arguments
-//	client.go, pages.go, lists.go   reading from the cluster, also page by page
+//	client.go, lists.go             reading from the cluster
 //	listing.go                      commands that list objects of our kinds
 //	contexts.go, located.go         the flag --contexts, and joint output for several clusters
 //	restartlist.go                  reading ScheduledRestarts with only the displayed fields
