@@ -115,13 +115,17 @@ func (r *Recorder) begin(ctx context.Context, name string, resource schema.Group
 	}
 	version := list.GetResourceVersion()
 	go func() {
+		complete := time.Now() // The versions before this time have arrived, apart from those in flight.
 		for ctx.Err() == nil {
-			next, err := r.follow(ctx, name, resource, version)
+			next, open, err := r.follow(ctx, name, resource, version)
+			if open {
+				complete = time.Now()
+			}
 			if err != nil && r.breaks.Load() {
-				before, _ := r.All()
-				from := revisionBefore(before, time.Now().Add(-inFlight))
 				if next, err = r.listAgain(ctx, name, resource); err == nil {
-					r.gaps.add(from, next)
+					before, _ := r.All()
+					r.gaps.add(revisionBefore(before, complete.Add(-inFlight)), next)
+					complete = time.Now()
 				}
 			}
 			if err != nil && ctx.Err() == nil {
@@ -166,24 +170,25 @@ func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 }
 
 // follow watches a resource until the API server closes the watch, and returns the resourceVersion
-// for the next watch.
-func (r *Recorder) follow(ctx context.Context, name string, resource schema.GroupVersionResource, version string) (string, error) {
+// for the next watch. open is false if the API server refused the watch, at once or with the first
+// event, so that it may have been without a watch for longer.
+func (r *Recorder) follow(ctx context.Context, name string, resource schema.GroupVersionResource, version string) (next string, open bool, err error) {
 	events, err := r.Client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 	if err != nil {
-		return version, err
+		return version, false, err
 	}
 	defer events.Stop()
 	for event := range events.ResultChan() {
 		object, is := event.Object.(*unstructured.Unstructured)
 		if event.Type == watch.Error || !is {
-			return version, fmt.Errorf("it ended with %v", event.Object)
+			return version, open, fmt.Errorf("it ended with %v", event.Object)
 		}
-		version = object.GetResourceVersion()
+		version, open = object.GetResourceVersion(), true
 		if event.Type != watch.Bookmark {
 			r.saw(name, event.Type, object, false)
 		}
 	}
-	return version, nil
+	return version, true, nil
 }
 
 func (r *Recorder) fail(err error) {
