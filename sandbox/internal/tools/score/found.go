@@ -24,49 +24,35 @@ import (
 //go:embed found
 var saved embed.FS
 
-// savedOf returns the file names of the saved findings of a row.
-func savedOf(row string) (names []string, err error) {
-	files, err := saved.ReadDir("found")
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		if strings.HasPrefix(f.Name(), row+"-") {
-			names = append(names, f.Name())
-		}
-	}
-	return names, nil
-}
-
 // replaySaved replays the saved findings whose file names begin with one of the given names, and
 // returns an error if a finding does not come again.
 func replaySaved(ctx context.Context, sandbox, dir string, names []string) error {
-	known, replayed := []string{}, 0
+	files, err := saved.ReadDir("found")
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, f := range files {
+		known = append(known, f.Name())
+	}
+	chosen, err := choose(known, names)
+	if err != nil {
+		return err
+	}
 	for _, r := range rows {
-		files, err := savedOf(r.name)
-		if err != nil {
-			return err
-		}
-		known = append(known, files...)
-		files = slices.DeleteFunc(files, func(file string) bool {
-			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(file, name) })
-		})
-		if len(files) == 0 {
+		own := slices.DeleteFunc(slices.Clone(chosen), func(file string) bool { return !strings.HasPrefix(file, r.name+"-") })
+		if len(own) == 0 {
 			continue
 		}
 		where, err := r.prepare(ctx, dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		for _, file := range files {
+		for _, file := range own {
 			if err := replay(ctx, sandbox, where, file); err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
-			replayed++
 		}
-	}
-	if replayed == 0 {
-		return fmt.Errorf("there is no saved finding %s, only %s", strings.Join(names, ", "), strings.Join(known, ", "))
 	}
 	return nil
 }

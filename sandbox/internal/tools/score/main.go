@@ -5,10 +5,10 @@
 // prints a Markdown table of the findings for test/findings.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
-//	score found PATH-OF-SANDBOX DIR ROW...
+//	score found PATH-OF-SANDBOX DIR [FINDING...]
 //
-// The first form plays each row for ten minutes. The second form replays the saved findings of rows,
-// in found.go. A row may be named by the beginning of its name. The operators are compiled from their
+// The first form plays each row for ten minutes. The second form replays the saved findings in the
+// folder found. A row and a finding may be named by the beginning of its name. The operators are compiled from their
 // source in the Go module proxy.
 package main
 
@@ -130,15 +130,13 @@ func main() {
 	}
 }
 
-const usage = "want [found] PATH-OF-SANDBOX DIR [ROW...]"
-
 func run(ctx context.Context, args []string) error {
 	replay := len(args) > 0 && args[0] == "found"
 	if replay {
 		args = args[1:]
 	}
 	if len(args) < 2 {
-		return errors.New(usage)
+		return errors.New("want [found] PATH-OF-SANDBOX DIR [NAME...]")
 	}
 	sandbox, err := filepath.Abs(args[0])
 	if err != nil {
@@ -147,12 +145,15 @@ func run(ctx context.Context, args []string) error {
 	if replay {
 		return replaySaved(ctx, sandbox, args[1], args[2:])
 	}
-	chosen, err := choose(args[2:])
+	chosen, err := choose(rowNames(), args[2:])
 	if err != nil {
 		return err
 	}
 	lines := []string{"| operator | known | found | other findings | faults played | took |", "|---|---|---|---|---|---|"}
-	for _, r := range chosen {
+	for _, r := range rows {
+		if !slices.Contains(chosen, r.name) {
+			continue
+		}
 		line, err := r.play(ctx, sandbox, args[1])
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
@@ -163,20 +164,17 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// choose returns the rows whose names begin with one of the given names, or all rows if there is
-// none.
-func choose(names []string) (chosen []row, err error) {
-	for _, name := range names {
-		if !slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, name) }) {
-			return nil, fmt.Errorf("there is no row %q, only %s", name, strings.Join(rowNames(), ", "))
+// choose returns the known names that begin with one of the given beginnings, or all of them if none
+// is given. It returns an error if no known name begins so.
+func choose(known, beginnings []string) (chosen []string, err error) {
+	for _, beginning := range beginnings {
+		if !slices.ContainsFunc(known, func(name string) bool { return strings.HasPrefix(name, beginning) }) {
+			return nil, fmt.Errorf("there is no %s, only %s", beginning, strings.Join(known, ", "))
 		}
 	}
-	for _, r := range rows {
-		if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(r.name, name) }) {
-			chosen = append(chosen, r)
-		}
-	}
-	return chosen, nil
+	return slices.DeleteFunc(slices.Clone(known), func(name string) bool {
+		return len(beginnings) > 0 && !slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(name, beginning) })
+	}), nil
 }
 
 func rowNames() (names []string) {
@@ -323,8 +321,8 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the names of the files of the findings that a report lists. A report lists only one of several
-// findings that probably have the same cause.
+// shown returns the names of the files of the findings that a report lists. A report lists only one
+// of several findings that probably have the same cause.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {

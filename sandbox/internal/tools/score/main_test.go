@@ -6,6 +6,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,5 +38,34 @@ func TestLine(t *testing.T) {
 	want := "| hare | #1: too small; #2: deleted | #1 after 20 s | 1 | 7 | 10m0s |"
 	if line := r.line(findings, files, 7, 10*time.Minute); line != want {
 		t.Errorf("got %q, want %q", line, want)
+	}
+}
+
+// TestChoose checks that names are chosen by their beginnings, and that each beginning must be known.
+func TestChoose(t *testing.T) {
+	known := []string{"hare-1", "hare-2", "manta-1"}
+	for _, tc := range []struct{ beginnings, want, says string }{
+		{"", "hare-1 hare-2 manta-1", ""},
+		{"hare manta-1", "hare-1 hare-2 manta-1", ""},
+		{"hare-2", "hare-2", ""},
+		{"hare eel", "", "there is no eel, only hare-1, hare-2, manta-1"},
+	} {
+		chosen, err := choose(known, strings.Fields(tc.beginnings))
+		if got := strings.Join(chosen, " "); got != tc.want || (err == nil) != (tc.says == "") || err != nil && err.Error() != tc.says {
+			t.Errorf("%q: %q, %v", tc.beginnings, got, err)
+		}
+	}
+}
+
+// TestSavedBelongToRows checks that each saved finding is that of a row, which replaySaved replays.
+func TestSavedBelongToRows(t *testing.T) {
+	files, err := saved.ReadDir("found")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(f.Name(), r.name+"-") }) {
+			t.Errorf("%s is of no row", f.Name())
+		}
 	}
 }
