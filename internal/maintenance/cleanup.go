@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 )
 
@@ -42,7 +42,7 @@ func (r *reconciler) cleanUp(ctx context.Context, m *tidekeeperv1.NodeMaintenanc
 // patches yet.
 func (r *reconciler) releaseNodes(ctx context.Context, m *tidekeeperv1.NodeMaintenance) error {
 	var marked []*corev1.Node
-	err := lists.EachPage(ctx, r.apiReader, func() *corev1.NodeList { return &corev1.NodeList{} }, func(page *corev1.NodeList) {
+	err := pages.Each(ctx, r.apiReader, func() *corev1.NodeList { return &corev1.NodeList{} }, func(page *corev1.NodeList) {
 		for i := range page.Items {
 			if isMarked(&page.Items[i], m) {
 				marked = append(marked, &page.Items[i])

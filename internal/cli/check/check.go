@@ -20,7 +20,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/maintenance"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -219,7 +219,7 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 // if namespace is "".
 func (o *options) observedIn(ctx context.Context, c client.Client, namespace string, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	count := 0
-	err := lists.EachPage(ctx, c, empty, func(page client.ObjectList) {
+	err := pages.Each(ctx, c, empty, func(page client.ObjectList) {
 		switch list := page.(type) {
 		case *tidekeeperv1.NodePoolList:
 			for i := range list.Items {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 )
 
 // restartPage is the page size for lists of complete ScheduledRestarts. It is small, because
@@ -29,7 +29,7 @@ var shownAnnotations = []string{tidekeeperv1.RestartNowAnnotation, tidekeeperv1.
 // to read. It returns the list's resourceVersion.
 func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.ScheduledRestart), options ...client.ListOption) (version string, err error) {
 	empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
-	err = lists.EachPage(ctx, c, empty, func(page *tidekeeperv1.ScheduledRestartList) {
+	err = pages.Each(ctx, c, empty, func(page *tidekeeperv1.ScheduledRestartList) {
 		if version == "" {
 			version = page.ResourceVersion
 		}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
@@ -94,7 +94,7 @@ func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, na
 	var objects []migrate.Object
 	if metadata {
 		var wrong error
-		err := lists.EachPage(ctx, c, func() *metav1.PartialObjectMetadataList {
+		err := pages.Each(ctx, c, func() *metav1.PartialObjectMetadataList {
 			page := &metav1.PartialObjectMetadataList{}
 			page.SetGroupVersionKind(kind)
 			return page
@@ -112,7 +112,7 @@ func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, na
 		}, in...)
 		return objects, errors.Join(err, wrong)
 	}
-	err := lists.EachPage(ctx, c, func() *unstructured.UnstructuredList {
+	err := pages.Each(ctx, c, func() *unstructured.UnstructuredList {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind)
 		return page

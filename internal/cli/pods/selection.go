@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 )
 
 // selection holds the arguments and flags that select a command's pods.
@@ -83,7 +83,7 @@ func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, er
 // each reads the pods that match the selector page by page, and calls read for each pod.
 func (s *selection) each(ctx context.Context, c client.Client, read func(*corev1.Pod)) error {
 	none := true
-	if err := lists.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+	if err := pages.Each(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 		for i := range page.Items {
 			none = false
 			read(&page.Items[i])

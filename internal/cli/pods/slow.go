@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -132,7 +132,7 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 		if !o.counts(&s) {
 			return
 		}
-		if startups = append(startups, s); len(startups) >= 2*o.top+lists.PageSize {
+		if startups = append(startups, s); len(startups) >= 2*o.top+pages.Size {
 			startups = view.Slowest(startups, o.top)
 		}
 	})

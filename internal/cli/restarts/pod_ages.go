@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -27,7 +27,7 @@ type podAges struct {
 func readPodAges(ctx context.Context, c client.Reader, namespaces []string) (podAges, error) {
 	ages := podAges{oldest: view.PodAges{}}
 	for _, namespace := range namespaces {
-		err := lists.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+		err := pages.Each(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 			for i := range page.Items {
 				ages.oldest.Add(&page.Items[i])
 			}

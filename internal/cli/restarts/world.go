@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/cli/freezes"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/kube/lists"
+	"tidekeeper.dev/tidekeeper/internal/kube/pages"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -226,7 +226,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		return nil
 	}
 	read := func(namespace string) error {
-		return lists.EachPage(ctx, r.client, func() client.ObjectList { return cmdutil.NewList(kind) }, func(page client.ObjectList) {
+		return pages.Each(ctx, r.client, func() client.ObjectList { return cmdutil.NewList(kind) }, func(page client.ObjectList) {
 			if err := meta.EachListItem(page, take); err != nil {
 				stateErr = err
 			}

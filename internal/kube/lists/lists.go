@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lists reads lists of objects page by page, and provides helper functions for their items.
+// Package lists provides helper functions for the items of lists of objects.
 package lists
 
 import (

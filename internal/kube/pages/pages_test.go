@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lists
+package pages
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (p *pager) List(_ context.Context, list client.ObjectList, options ...clien
 	return nil
 }
 
-func TestEachPage(t *testing.T) {
+func TestEach(t *testing.T) {
 	tooOld := apierrors.NewResourceExpired("the provided continue parameter is too old")
 	offering := apierrors.NewResourceExpired("the provided continue parameter is too old")
 	offering.ErrStatus.Continue = "2-fresh"
@@ -55,7 +55,7 @@ func TestEachPage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &pager{errs: tt.errs}
 			var got []string
-			err := EachPage(t.Context(), p, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
+			err := Each(t.Context(), p, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
 				for _, pod := range page.Items {
 					got = append(got, pod.Name)
 				}

@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lists
+// Package pages reads large lists of objects page by page.
+package pages
 
 import (
 	"context"
@@ -11,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PageSize is the number of objects per page of a list, as in kubectl.
-const PageSize = 500
+// Size is the number of objects per page of a list, as in kubectl.
+const Size = 500
 
-// EachPage reads a list page by page, because all objects together may not fit into memory. It
+// Each reads a list page by page, because all objects together may not fit into memory. It
 // calls read for each page. If the continue token expires, it reads the remaining pages at the
 // latest resource version.
-func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty func() L, read func(page L), options ...client.ListOption) error {
+func Each[L client.ObjectList](ctx context.Context, c client.Reader, empty func() L, read func(page L), options ...client.ListOption) error {
 	for token := ""; ; {
 		page := empty()
-		err := c.List(ctx, page, append([]client.ListOption{client.Limit(PageSize), client.Continue(token)}, options...)...)
+		err := c.List(ctx, page, append([]client.ListOption{client.Limit(Size), client.Continue(token)}, options...)...)
 		if next := freshToken(err); token != "" && next != "" {
 			token = next
 			continue
