@@ -23,23 +23,26 @@ import (
 )
 
 // act carries out the actions of a decision by patching nodes. Each patch contains the
-// resourceVersion of the cached node, so that it never overwrites another client's later edit. An
-// error for a node does not affect the other nodes. act returns the nodes that it has cordoned.
+// resourceVersion of the cached node, so that it never overwrites another client's later edit. A
+// node that has changed since the decision is not patched: the change causes the next decision.
+// Otherwise, a decision made before the cache received the manager's own patch would send the same
+// patch once more. An error for a node does not affect the other nodes. act returns the nodes that
+// it has cordoned.
 func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) (cordoned []string, err error) {
 	var all []error
 	for _, a := range actions {
 		node := &corev1.Node{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: a.Node}, node); err != nil {
+		if err := r.client.Get(ctx, client.ObjectKey{Name: a.Node.Name}, node); err != nil {
 			all = append(all, client.IgnoreNotFound(err))
 			continue
 		}
-		if node.UID != a.UID {
+		if decision.NodeOf(node, a.Node.Group) != a.Node {
 			continue
 		}
 		if err := r.patch(ctx, m, node, a.Kind); client.IgnoreNotFound(err) != nil {
-			all = append(all, fmt.Errorf("%s node %s: %w", a.Kind, a.Node, err))
+			all = append(all, fmt.Errorf("%s node %s: %w", a.Kind, a.Node.Name, err))
 		} else if a.Kind == decision.Cordon {
-			cordoned = append(cordoned, a.Node)
+			cordoned = append(cordoned, a.Node.Name)
 		}
 	}
 	return cordoned, errors.Join(all...)

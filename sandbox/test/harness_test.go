@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
 // binary is the path of the sandbox program under test: $SANDBOX_BIN, or a program built for this
@@ -100,12 +101,32 @@ type sandbox struct {
 func start(t *testing.T, args ...string) sandbox {
 	t.Helper()
 	s := sandbox{dir: t.TempDir()}
-	t.Cleanup(func() { s.run(t, "down") })
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.explain(t)
+		}
+		s.run(t, "down")
+	})
 	var err error
 	if s.up, err = client.Up(t.Context(), client.Options{Binary: binary, Dir: s.dir, Args: args}); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// explain logs the components' states and the last lines of their logs. A component that has crashed
+// looks like a test that waits in vain.
+func (s sandbox) explain(t testing.TB) {
+	t.Helper()
+	status := s.run(t, "status")
+	t.Logf("the sandbox as it was last:\n%s%s", status.stdout, status.stderr)
+	logs, err := filepath.Glob(filepath.Join(s.dir, "logs", "*.log"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, file := range logs {
+		t.Logf("%s ends with:\n%s", filepath.Base(file), strings.Join(supervisor.Tail(file, 10), "\n"))
+	}
 }
 
 // withDir inserts the --data-dir flag after the subcommand's name.

@@ -40,7 +40,7 @@ func (d *due) mark() {
 	}
 	acted := map[string]bool{}
 	for _, a := range d.state.out.Actions {
-		acted[a.Node] = true
+		acted[a.Node.Name] = true
 	}
 	marked := 0
 	for _, name := range slices.Sorted(maps.Keys(d.state.Nodes)) {

@@ -136,8 +136,8 @@ const (
 // Action is the next change to a node.
 type Action struct {
 	Kind ActionKind
-	Node string
-	UID  types.UID
+	// Node is the node as the decision saw it. The action is obsolete if the node has changed since.
+	Node Node
 }
 
 // Event is a change of a node's phase, to be recorded as an event.
@@ -166,7 +166,7 @@ type Output struct {
 func (o *Output) Changed(before *tidekeeperv1.NodeMaintenanceStatus) (names []string) {
 	acted := map[string]bool{}
 	for _, a := range o.Actions {
-		acted[a.Node] = true
+		acted[a.Node.Name] = true
 	}
 	for name, was := range before.Nodes {
 		is, known := o.Status.Nodes[name]

@@ -73,14 +73,14 @@ func (c *cluster) set(name string, change func(*Node)) {
 
 // apply carries out an action on a node.
 func (c *cluster) apply(a Action) {
-	n, exists := c.nodes[a.Node]
-	if !exists || n.UID != a.UID {
+	n, exists := c.nodes[a.Node.Name]
+	if !exists || n.UID != a.Node.UID {
 		return
 	}
 	switch a.Kind {
 	case Cordon:
 		if n.CordonedFor == "" {
-			c.cordons[a.Node]++
+			c.cordons[a.Node.Name]++
 		}
 		n.Unschedulable, n.CordonedFor, n.DueFor = true, string(c.m.UID), ""
 	case MarkDrained:
@@ -94,7 +94,7 @@ func (c *cluster) apply(a Action) {
 	case UnmarkDue:
 		n.DueFor = ""
 	}
-	c.nodes[a.Node] = n
+	c.nodes[a.Node.Name] = n
 }
 
 // reconcile makes a decision and carries it out. The simulated manager is killed after the given

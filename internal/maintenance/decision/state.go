@@ -80,7 +80,7 @@ func (s *state) enter(p *tidekeeperv1.NodeProgress, phase tidekeeperv1.NodePhase
 }
 
 func (s *state) act(kind ActionKind, n Node) {
-	s.out.Actions = append(s.out.Actions, Action{kind, n.Name, n.UID})
+	s.out.Actions = append(s.out.Actions, Action{kind, n})
 }
 
 func (s *state) report(node, reason, message string, warning bool) {
