@@ -114,8 +114,8 @@ func start(t *testing.T, args ...string) sandbox {
 	return s
 }
 
-// explain logs the components' states and the last lines of their logs. A component that has crashed
-// looks like a test that waits in vain.
+// explain logs the components' states and the last lines of their logs: a test that waited for too
+// long may have waited for a component that had crashed.
 func (s sandbox) explain(t testing.TB) {
 	t.Helper()
 	status := s.run(t, "status")

@@ -24,8 +24,8 @@ import (
 //go:embed found
 var saved embed.FS
 
-// replaySaved replays the saved findings whose file names begin with one of the given names, and
-// returns an error if a finding does not come again.
+// replaySaved replays the saved findings whose names begin with one of the given names, or all of
+// them if none is given, and returns an error if a finding does not come again.
 func replaySaved(ctx context.Context, sandbox, dir string, names []string) error {
 	files, err := saved.ReadDir("found")
 	if err != nil {
@@ -33,14 +33,14 @@ func replaySaved(ctx context.Context, sandbox, dir string, names []string) error
 	}
 	var known []string
 	for _, f := range files {
-		known = append(known, f.Name())
+		known = append(known, strings.TrimSuffix(f.Name(), ".yaml"))
 	}
 	chosen, err := choose(known, names)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		own := slices.DeleteFunc(slices.Clone(chosen), func(file string) bool { return !strings.HasPrefix(file, r.name+"-") })
+		own := slices.DeleteFunc(slices.Clone(chosen), func(name string) bool { return !strings.HasPrefix(name, r.name+"-") })
 		if len(own) == 0 {
 			continue
 		}
@@ -48,9 +48,9 @@ func replaySaved(ctx context.Context, sandbox, dir string, names []string) error
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		for _, file := range own {
-			if err := replay(ctx, sandbox, where, file); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
+		for _, name := range own {
+			if err := replay(ctx, sandbox, where, name+".yaml"); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}

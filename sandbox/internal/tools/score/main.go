@@ -91,7 +91,7 @@ var rows = []row{
 		},
 	},
 	{
-		// Two of the four known bugs of version 1.6.0 are fixed in this version.
+		// Of the bugs of version 1.6.0, only the scale-down is known in this version.
 		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
 		known: []mistake{scaleDown},
 	},
