@@ -20,9 +20,6 @@ type queue struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting []suite
-	// alone lists the suites that must run alone. They run after all others, in the order in which
-	// they were added.
-	alone []suite
 	// begun is true after all suites without needs have been added. closed is true when no more
 	// suites will be added.
 	begun, closed bool
@@ -38,10 +35,6 @@ func newQueue(mostBusy int) *queue {
 func (q *queue) add(s suite) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.alone {
-		q.alone = append(q.alone, s)
-		return
-	}
 	q.waiting = append(q.waiting, s)
 	q.changed.Broadcast()
 }

@@ -13,7 +13,7 @@ func TestQueue(t *testing.T) {
 	t.Parallel()
 	lasting := func(name string, seconds int) suite { return suite{name: name, seconds: seconds} }
 	q := newQueue(1)
-	for _, s := range []suite{lasting("short", 1), lasting("long", 9), {name: "quiet", seconds: 20, alone: true}, lasting("as short", 1)} {
+	for _, s := range []suite{lasting("short", 1), lasting("long", 9), lasting("as short", 1)} {
 		q.add(s)
 	}
 	q.begin()
@@ -33,9 +33,6 @@ func TestQueue(t *testing.T) {
 	}
 	if want := []string{"long", "late", "short", "as short"}; !slices.Equal(got, want) {
 		t.Errorf("the order is %q, want %q", got, want)
-	}
-	if len(q.alone) != 1 || q.alone[0].name != "quiet" {
-		t.Errorf("%v run alone, want the quiet suite", q.alone)
 	}
 }
 

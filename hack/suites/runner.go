@@ -53,9 +53,6 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 		})
 	}
 	working.Wait()
-	for _, s := range ready.alone {
-		r.runSuite(ctx, s)
-	}
 	close(over)
 	watching.Wait()
 	r.screen.clear()

@@ -168,17 +168,3 @@ func TestRounds(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 }
-
-// TestAlone checks that a suite that must run alone starts only after all other suites have ended
-// and its own make targets have been built.
-func TestAlone(t *testing.T) {
-	t.Parallel()
-	r := newTestRunner(t)
-	quiet := shell("quiet", "test -e ended && grep -q once made || exit 1")
-	quiet.alone, quiet.seconds, quiet.needs = true, 100, []string{"tool"}
-	if s := r.run(t.Context(), []suite{quiet, shell("other", "sleep 1; touch ended")}); !s.ok() {
-		var out strings.Builder
-		s.write(&out)
-		t.Error(out.String())
-	}
-}

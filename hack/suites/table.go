@@ -45,8 +45,6 @@ type suite struct {
 	// busy is true for a suite that uses about a processor or more while it runs. Other suites wait
 	// most of the time, for schedules, grace periods or their cluster.
 	busy bool
-	// alone is true for a suite that compares times. No other suite may run at the same time.
-	alone bool
 	// requires returns the reason for which this machine cannot run the suite. It returns "" if it
 	// can.
 	requires func() string
@@ -117,7 +115,7 @@ var tiers = map[string][]suite{
 		{name: "packer", module: "hack/release", packages: []string{"./..."}, seconds: 5},
 		{name: "room", module: "test/room", packages: []string{"./..."}, flags: uncached, seconds: 60},
 		{name: "plot", module: "hack/plot", packages: []string{"./..."}, seconds: 5},
-		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240, alone: true},
+		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 270},
 		{
 			name: "sandbox-release", module: "sandbox", packages: []string{"./test"}, flags: append([]string{"-run=^TestKubernetesRelease$"}, uncached...),
 			needs: []string{"build-kubernetes KUBERNETES=" + oldestRelease}, seconds: 30,
