@@ -163,6 +163,19 @@ func TestSnapshot(t *testing.T) {
 
 	other := start(t, "--nodes=0")
 	other.must(t, "snapshot", "restore", file)
+	// If objects shared a revision, a client that has to watch again in the midst of it would miss some.
+	accounts, err := other.client(t).CoreV1().ServiceAccounts("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for i := range accounts.Items {
+		a := &accounts.Items[i]
+		if versions[a.ResourceVersion] != "" {
+			t.Errorf("service accounts %s and %s have the same resource version", versions[a.ResourceVersion], a.Name)
+		}
+		versions[a.ResourceVersion] = a.Name
+	}
 	isBack(other, other.client(t))
 	other.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=7")
 	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", longTimeout)

@@ -14,13 +14,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Limits of an etcd transaction. By default, etcd allows 128 operations, and 1.5 MiB including
-// overhead. An object larger than mostBytes is written in its own transaction.
-const (
-	mostWrites = 128
-	mostBytes  = 1 << 20
-)
-
 // page is the maximum number of objects in a single read from etcd.
 const page = 5000
 
@@ -85,28 +78,29 @@ func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, err
 	return total, fmt.Errorf("objects are changed as fast as they are put back, such as %s: stop the programs that write, and restore again", left[0].Key)
 }
 
+// apply carries out the changes one by one, so that each has its own revision, like the API server's
+// own writes. A client that has to watch again continues after the last revision that it has seen, and
+// would miss the other objects of this revision for good.
 func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	var expiring clientv3.LeaseID
-	for _, part := range batches(changes, mostWrites, mostBytes) {
-		operations := make([]clientv3.Op, 0, len(part))
-		for _, c := range part {
-			switch {
-			case c.Value == nil:
-				operations = append(operations, clientv3.OpDelete(c.Key))
-			case strings.HasPrefix(c.Key, prefix+"events/"):
-				if expiring == clientv3.NoLease {
-					lease, err := etcd.Grant(ctx, int64(eventsLast/time.Second))
-					if err != nil {
-						return fmt.Errorf("write to etcd: %w", err)
-					}
-					expiring = lease.ID
+	for _, c := range changes {
+		var err error
+		switch {
+		case c.Value == nil:
+			_, err = etcd.Delete(ctx, c.Key)
+		case strings.HasPrefix(c.Key, prefix+"events/"):
+			if expiring == clientv3.NoLease {
+				lease, err := etcd.Grant(ctx, int64(eventsLast/time.Second))
+				if err != nil {
+					return fmt.Errorf("write to etcd: %w", err)
 				}
-				operations = append(operations, clientv3.OpPut(c.Key, string(c.Value), clientv3.WithLease(expiring)))
-			default:
-				operations = append(operations, clientv3.OpPut(c.Key, string(c.Value)))
+				expiring = lease.ID
 			}
+			_, err = etcd.Put(ctx, c.Key, string(c.Value), clientv3.WithLease(expiring))
+		default:
+			_, err = etcd.Put(ctx, c.Key, string(c.Value))
 		}
-		if _, err := etcd.Txn(ctx).Then(operations...).Commit(); err != nil {
+		if err != nil {
 			return fmt.Errorf("write to etcd: %w", err)
 		}
 	}

@@ -109,21 +109,3 @@ func rank(c Change) int {
 		return 2
 	}
 }
-
-// batches splits changes into transactions with at most the given numbers of writes and bytes.
-func batches(changes []Change, writes, bytes int) [][]Change {
-	var parts [][]Change
-	var part []Change
-	size := 0
-	for _, c := range changes {
-		n := len(c.Key) + len(c.Value)
-		if len(part) == writes || len(part) > 0 && size+n > bytes {
-			parts, part, size = append(parts, part), nil, 0
-		}
-		part, size = append(part, c), size+n
-	}
-	if len(part) > 0 {
-		parts = append(parts, part)
-	}
-	return parts
-}

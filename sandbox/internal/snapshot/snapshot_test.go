@@ -30,21 +30,19 @@ func TestChanges(t *testing.T) {
 	for range 2000 {
 		s, now := &Snapshot{Objects: objects()}, objects()
 		writes, order := 0, 0
-		for _, part := range batches(s.changes(now), 1+random.IntN(5), 200) {
-			for _, c := range part {
-				if reflect.DeepEqual(now[c.Key], c.Value) {
-					t.Fatalf("%s is written as it is", c.Key)
-				}
-				if rank(c) < order {
-					t.Fatalf("%s comes too late", c.Key)
-				}
-				order = rank(c)
-				writes++
-				if c.Value == nil {
-					delete(now, c.Key)
-				} else {
-					now[c.Key] = c.Value
-				}
+		for _, c := range s.changes(now) {
+			if reflect.DeepEqual(now[c.Key], c.Value) {
+				t.Fatalf("%s is written as it is", c.Key)
+			}
+			if rank(c) < order {
+				t.Fatalf("%s comes too late", c.Key)
+			}
+			order = rank(c)
+			writes++
+			if c.Value == nil {
+				delete(now, c.Key)
+			} else {
+				now[c.Key] = c.Value
 			}
 		}
 		if !reflect.DeepEqual(now, s.Objects) {
@@ -53,25 +51,6 @@ func TestChanges(t *testing.T) {
 		if again := s.changes(now); len(again) > 0 {
 			t.Fatalf("then there is more to do: %v", again)
 		}
-	}
-}
-
-func TestBatches(t *testing.T) {
-	var changes []Change
-	for i := range 10 {
-		changes = append(changes, Change{Key: fmt.Sprint(i), Value: make([]byte, 10*i)})
-	}
-	for _, part := range batches(changes, 4, 100) {
-		size := 0
-		for _, c := range part {
-			size += len(c.Key) + len(c.Value)
-		}
-		if len(part) > 4 || size > 100 && len(part) > 1 {
-			t.Errorf("a part has %d writes with %d bytes", len(part), size)
-		}
-	}
-	if got := len(batches(changes, 4, 20)); got != 9 {
-		t.Errorf("%d parts of at most 20 bytes, want 9: a value that is too large goes alone", got)
 	}
 }
 

@@ -41,9 +41,12 @@ type row struct {
 	// module is the operator's Go module, or empty for an operator in this repository; crds is the
 	// folder in the module with the manifests to install.
 	module, version, crds string
-	workload              string
-	command               []string
-	known                 []mistake
+	// main is the file with the operator's main package, relative to the folder sandbox, or empty if
+	// the module's root is that package.
+	main     string
+	workload string
+	command  []string
+	known    []mistake
 }
 
 // mistake is a known bug of an operator. Its name begins with the number of the GitHub issue about
@@ -95,6 +98,15 @@ var rows = []row{
 		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
 		known: []mistake{scaleDown},
 	},
+	{
+		name: "cert-manager-1.19.2", workload: "cert-manager.yaml", module: certManager, version: "v1.19.2", crds: "deploy/crds", main: certManagerMain, command: certManagerCommand,
+		known: []mistake{{name: "cert-manager#8579: two next private keys", says: []string{"a Certificate has one next private key does not hold"}}},
+	},
+	{name: "cert-manager-1.21.2", workload: "cert-manager.yaml", module: certManager, version: "v1.21.2", crds: "deploy/crds", main: certManagerMain, command: certManagerCommand},
+	{
+		name: "rabbitmq-2.9.0", workload: "rabbitmq.yaml", module: rabbitmq + "/v2", version: "v2.9.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
+		known: []mistake{scaleDown},
+	},
 }
 
 var scaleDown = mistake{name: "#758: a scale-down that is refused is done", says: []string{"statefulsets.apps default/hare-server: spec.replicas is 2, not 3"}}
@@ -105,6 +117,14 @@ const kuberay = "github.com/ray-project/kuberay/ray-operator"
 const operator = "./operator"
 
 var kuberayCommand = []string{operator, "--enable-leader-election=false", "--metrics-addr=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}
+
+const (
+	certManager = "github.com/cert-manager/cert-manager"
+	// The main package of cert-manager is in a module of its own, which module proxies do not serve.
+	certManagerMain = "../hack/cert-manager/main.go"
+)
+
+var certManagerCommand = []string{operator, "-kubeconfig=$KUBECONFIG"}
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
 
@@ -203,11 +223,29 @@ func (r row) prepare(ctx context.Context, dir string) (string, error) {
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", filepath.Join(dir, operator), ".")
 	build.Dir, build.Stderr = source, os.Stderr
+	if r.main != "" {
+		build.Dir = filepath.Join(source, "operator")
+		if err := copyInto(build.Dir, r.main); err != nil {
+			return "", err
+		}
+	}
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build: %w", err)
 	}
 	return dir, nil
+}
+
+// copyInto copies a file to a new directory.
+func copyInto(dir, file string) error {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600)
 }
 
 // play runs explore on the operator for ten minutes, and returns the operator's table row. The paths
