@@ -5,6 +5,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,8 +25,9 @@ func TestSeveralClusters(t *testing.T) {
 	}
 	aDeploymentOf(t, "fleet", "web", 0)
 	aDeploymentOf(t, "fleet-2", "api", 0)
-	aRestart(t, "fleet", "web", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
-	aRestart(t, "fleet-2", "api", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
+	hour, schedule := inHalfADay()
+	aRestart(t, "fleet", "web", schedule, func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
+	aRestart(t, "fleet-2", "api", schedule, func(r *tidekeeperv1.ScheduledRestart) { r.Spec.TimeZone = "UTC" })
 	run := func(args string) result {
 		t.Helper()
 		return command{kubeconfig: kubeconfig, args: strings.Fields(args)}.run(t)
@@ -62,7 +64,8 @@ func TestSeveralClusters(t *testing.T) {
 	expect("pools fleet", "CONTEXT NAME STATUS .*", "here fleet .*", "again fleet .*", refused, silent)
 	expect("restarts", "CONTEXT NAMESPACE NAME TARGET .*", "here fleet web Deployment/web .*", "again fleet-2 api Deployment/api .*", refused)
 	expect("restarts -n fleet --sort-by .metadata.name", "CONTEXT NAME TARGET .*", "here web .*", "again web .*", refused)
-	expect("restarts next --for 24h", `DAY TIME \(UTC\) STARTS CONTEXT HERE RESTARTS`, `\S+ \d+ \S+ 03:00 2 here 1 fleet/web`, `\S+ \d+ \S+ 03:00 2 again 1 fleet-2/api`, refused)
+	expect("restarts next --for 24h", `DAY TIME \(UTC\) STARTS CONTEXT HERE RESTARTS`,
+		fmt.Sprintf(`\S+ \d+ \S+ %02d:00 2 here 1 fleet/web`, hour), fmt.Sprintf(`\S+ \d+ \S+ %02d:00 2 again 1 fleet-2/api`, hour), refused)
 
 	// In machine-readable output, each object names its cluster.
 	var pools struct {

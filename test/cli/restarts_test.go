@@ -224,6 +224,13 @@ func TestRestartsSuspendResume(t *testing.T) {
 	eventuallyStatus(t, "sus", "web", "Scheduled")
 }
 
+// inHalfADay returns an hour in UTC that is about twelve hours away, and the schedule that is due daily at this
+// hour. A schedule at a fixed time of the day could become due during the test.
+func inHalfADay() (hour int, schedule string) {
+	hour = time.Now().UTC().Add(12 * time.Hour).Hour()
+	return hour, fmt.Sprintf("0 %d * * *", hour)
+}
+
 // TestRestartsNext checks that the calendar shows the schedules that start at the same time, with
 // their spread and without suspended schedules.
 func TestRestartsNext(t *testing.T) {
@@ -240,11 +247,12 @@ func TestRestartsNext(t *testing.T) {
 		}
 		return r.stdout
 	}
+	hour, schedule := inHalfADay()
 	for _, name := range []string{"a", "b", "c"} {
-		aRestart(t, "next", name, "0 3 * * *", nil)
+		aRestart(t, "next", name, schedule, nil)
 	}
 	aRestart(t, "next", "off", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true })
-	spread := aRestart(t, "next", "spread", "0 3 * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 86400 })
+	spread := aRestart(t, "next", "spread", schedule, func(r *tidekeeperv1.ScheduledRestart) { r.Spec.SpreadSeconds = 86400 })
 	var calendar []struct {
 		Time   time.Time
 		Count  int
@@ -260,12 +268,12 @@ func TestRestartsNext(t *testing.T) {
 	for _, minute := range calendar {
 		for _, s := range minute.Starts {
 			counts[s.Name]++
-			if s.Start.Truncate(time.Minute) != minute.Time || s.Tick.Hour() != 3 || s.Name == spread.Name && (s.Start.Equal(s.Tick) || s.Tick.Before(spread.CreationTimestamp.Time)) {
+			if s.Start.Truncate(time.Minute) != minute.Time || s.Tick.Hour() != hour || s.Name == spread.Name && (s.Start.Equal(s.Tick) || s.Tick.Before(spread.CreationTimestamp.Time)) {
 				t.Errorf("start %+v in the minute of %s", s, minute.Time)
 			}
 		}
-		if minute.Time.Hour() == 3 && minute.Time.Minute() == 0 && minute.Count < 3 {
-			t.Errorf("%d start at 03:00, want 3", minute.Count)
+		if minute.Time.Hour() == hour && minute.Time.Minute() == 0 && minute.Count < 3 {
+			t.Errorf("%d start at %s, want 3", minute.Count, minute.Time)
 		}
 	}
 	// A tick before the creation of its ScheduledRestart does not count, even if the spread delays
@@ -277,7 +285,7 @@ func TestRestartsNext(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"a": 2, "b": 2, "c": 2}, counts); diff != "" {
 		t.Errorf("starts of two days (-want +got):\n%s", diff)
 	}
-	if got := next("-A"); !strings.HasPrefix(got, "DAY ") || !regexp.MustCompile(`03:00 +3 +next/a, next/b, next/c\n`).MatchString(got) {
+	if got := next("-A"); !strings.HasPrefix(got, "DAY ") || !regexp.MustCompile(fmt.Sprintf(`%02d:00 +3 +next/a, next/b, next/c\n`, hour)).MatchString(got) {
 		t.Errorf("the calendar is\n%s", got)
 	}
 	// On a terminal the output contains a bar, and no line is wider than the terminal.
