@@ -16,6 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
 // learnBaseline runs the workload twice without a fault, to learn the baseline. If the two runs end
@@ -91,7 +92,7 @@ func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, r
 	together := withProblems(runs)
 	together.Problems = append(together.Problems, ends...)
 	for _, p := range together.Problems {
-		base.Broken[baseline.General(p.Lines[0])] = true
+		base.Broken[observe.General(p.Lines[0])] = true
 	}
 	return base, together, nil
 }

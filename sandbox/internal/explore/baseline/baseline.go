@@ -6,7 +6,6 @@ package baseline
 import (
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -112,7 +111,7 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 		return nil, errors.New("two undisturbed runs differ")
 	}
 	for _, line := range broken {
-		base.Broken[General(line)] = true
+		base.Broken[observe.General(line)] = true
 	}
 	for key := range observe.LockKeys(a.Requests, nil) {
 		base.Elects = true
@@ -166,15 +165,6 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	base.findListed(a)
 	base.findDeletions(a)
 	return base, nil
-}
-
-// generated matches the part of a name that the API server generates.
-var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
-
-// General returns a line of a problem without the generated parts of the names in it, which differ
-// from run to run.
-func General(line string) string {
-	return generated.ReplaceAllString(observe.TemplateHash.ReplaceAllString(line, observe.AnyHash), "-*")
 }
 
 // LockKeys returns the set of keys of objects used for leader election. It returns nil if `b` is

@@ -99,7 +99,7 @@ func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 func (j *Judge) After(o *Outcome, failures, ends []string) {
 	last := max(len(o.Steps)-1, 0)
 	for _, p := range brokenInvariants(j.Workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.Recorder.Watched))...) {
-		if j.Base != nil && j.Base.Broken[baseline.General(p.Lines[0])] {
+		if j.Base != nil && j.Base.Broken[observe.General(p.Lines[0])] {
 			continue
 		}
 		p.Step = o.StepAt(p.At, len(j.Workload.Steps))
@@ -191,7 +191,7 @@ func (p *Problem) Shows() []string {
 		object, what, _ := strings.Cut(line, ": ")
 		path, _, _ := strings.Cut(what, " is ")
 		path, _, _ = strings.Cut(path, operator.LastWritten)
-		text := baseline.General(object + " " + path)
+		text := observe.General(object + " " + path)
 		if p.Oracle == NotAtRest {
 			text = restlessChange.ReplaceAllString(text, "$1")
 		}

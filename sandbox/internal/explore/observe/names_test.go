@@ -4,25 +4,28 @@
 package observe
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestOwnersWithChangingNames checks that the owner reference to a ReplicaSet is compared without the
-// hash in its name if the name differs from run to run, and with it otherwise.
+// TestOwnersWithChangingNames checks that an owner reference is compared without the template hash or
+// the generated part of the owner's name if the name differs from run to run, and with it otherwise.
 func TestOwnersWithChangingNames(t *testing.T) {
 	t.Parallel()
 	names := Names{Stable: map[string]bool{"replicasets.apps shop/first-6bc5d9f7c8": true}}
 	for owner, want := range map[string]string{
 		"first-6bc5d9f7c8": "metadata.ownerReferences[first-6bc5d9f7c8].kind", "web-77fd8bd9c5": "metadata.ownerReferences[web-HASH].kind", "web": "metadata.ownerReferences[web].kind",
+		"web-kl7zr": "metadata.ownerReferences[web-*].kind",
 	} {
 		o := &unstructured.Unstructured{Object: map[string]any{}}
 		o.SetNamespace("shop")
 		o.SetName("pod-1")
 		o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ReplicaSet", Name: owner}})
-		if fields := names.Fields(&Version{Resource: "pods", Object: o}); fields[want] != "ReplicaSet" {
+		fields := names.Fields(&Version{Resource: "pods", Object: o})
+		if fields[want] != "ReplicaSet" || "metadata.ownerReferences["+fields[strings.TrimSuffix(want, "kind")+"name"]+"].kind" != want {
 			t.Errorf("owner %s: %v", owner, fields)
 		}
 	}
@@ -54,6 +57,20 @@ func TestKey(t *testing.T) {
 		o.SetOwnerReferences(tc.owners)
 		if got := names.Key(&Version{Resource: "jobs.batch", Object: o}); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestGeneral checks that a problem is recognized in another run, in which other names are generated.
+func TestGeneral(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"pods default/sums-r422c: three pods at most does not hold":       "pods default/sums-*: three pods at most does not hold",
+		"pods default/pair-8984d6b64-g9klj: a pod is ready does not hold": "pods default/pair-HASH-*: a pod is ready does not hold",
+		"pods default/crew-0: a well-known rule does not hold":            "pods default/crew-0: a well-known rule does not hold",
+	} {
+		if got := General(line); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

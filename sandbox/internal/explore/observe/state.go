@@ -197,18 +197,31 @@ var TemplateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 // AnyHash replaces a match of [TemplateHash] in names that are compared.
 const AnyHash = "-HASH"
 
-// withoutOwnerNames replaces the template hash in the name of an object's only owner, in the paths of
-// the owner reference, if the name differs from run to run.
+// generated matches the part of a name that the API server generates.
+var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+
+// General returns a text without the generated parts of the names in it, which differ from run to
+// run.
+func General(text string) string {
+	return generated.ReplaceAllString(TemplateHash.ReplaceAllString(text, AnyHash), "-*")
+}
+
+// withoutOwnerNames replaces the generated part of the name of an object's only owner, in the owner
+// reference, if the name differs from run to run.
 func (a Names) withoutOwnerNames(f Fields, o *unstructured.Unstructured) {
 	owners := o.GetOwnerReferences()
 	if a.Stable == nil || len(owners) != 1 || a.ownerName(owners[0].Name) != "*" {
 		return
 	}
-	before, after := "metadata.ownerReferences["+owners[0].Name+"]", "metadata.ownerReferences["+TemplateHash.ReplaceAllString(owners[0].Name, AnyHash)+"]"
+	name := General(owners[0].Name)
+	before, after := "metadata.ownerReferences["+owners[0].Name+"]", "metadata.ownerReferences["+name+"]"
 	for _, path := range slices.Collect(maps.Keys(f)) {
 		if rest, of := strings.CutPrefix(path, before); of {
 			value := f[path]
 			delete(f, path)
+			if rest == ".name" {
+				value = name
+			}
 			f[after+rest] = value
 		}
 	}
