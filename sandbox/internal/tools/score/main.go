@@ -100,7 +100,7 @@ var rows = []row{
 	},
 	{
 		name: "cert-manager-1.19.2", workload: "cert-manager.yaml", module: certManager, version: "v1.19.2", crds: "deploy/crds", main: certManagerMain, command: certManagerCommand,
-		known: []mistake{{name: "cert-manager#8579: two next private keys", says: []string{"a Certificate has one next private key does not hold"}}},
+		known: []mistake{{name: "cert-manager#8579: two next private keys", fault: "Freeze", says: []string{"a Certificate has one next private key does not hold"}}},
 	},
 	{name: "cert-manager-1.21.2", workload: "cert-manager.yaml", module: certManager, version: "v1.21.2", crds: "deploy/crds", main: certManagerMain, command: certManagerCommand},
 	{
