@@ -15,7 +15,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
@@ -53,18 +55,20 @@ func main() {
 }
 
 func run(ctx context.Context, kubeconfig, namespace string) error {
-	// These values are cert-manager's own defaults. The pauses after failed requests are left out,
-	// because older versions, which "make bench-explore" runs, have no option for them.
+	// These values are cert-manager's own defaults.
 	const workers = 5
+	certificates := controller.CertificateOptions{
+		CopiedAnnotationPrefixes: []string{"*", "-kubectl.kubernetes.io/", "-fluxcd.io/", "-argocd.argoproj.io/"},
+	}
+	setIfKnown(&certificates, "CertificateRequestMinimumBackoffDuration", time.Hour)
+	setIfKnown(&certificates, "CertificateRequestMaximumBackoffDuration", 32*time.Hour)
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig:         kubeconfig,
 		Namespace:          namespace,
 		KubernetesAPIQPS:   20,
 		KubernetesAPIBurst: 50,
 		IssuerOptions:      controller.IssuerOptions{ClusterResourceNamespace: "kube-system"},
-		CertificateOptions: controller.CertificateOptions{
-			CopiedAnnotationPrefixes: []string{"*", "-kubectl.kubernetes.io/", "-fluxcd.io/", "-argocd.argoproj.io/"},
-		},
+		CertificateOptions: certificates,
 	})
 	if err != nil {
 		return err
@@ -85,4 +89,12 @@ func run(ctx context.Context, kubeconfig, namespace string) error {
 	shared.SharedInformerFactory.Start(ctx.Done())
 	shared.KubeSharedInformerFactory.Start(ctx.Done())
 	return group.Wait()
+}
+
+// setIfKnown sets a field that older versions of cert-manager do not have, which "make bench-explore"
+// runs. These versions use the same value.
+func setIfKnown(options *controller.CertificateOptions, field string, value time.Duration) {
+	if f := reflect.ValueOf(options).Elem().FieldByName(field); f.IsValid() {
+		f.SetInt(int64(value))
+	}
 }
