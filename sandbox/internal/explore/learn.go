@@ -49,7 +49,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 // playPair runs the workload twice without a fault. If several jobs are allowed, the two runs
 // overlap, like later runs with faults. The second run is always a step behind the first run.
 // Otherwise, both runs might derive a value from the same second of the clock, and the value would
-// look constant.
+// look constant. The first run, which ends earlier, also restarts the operator at its end.
 func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) ([]*judge.Outcome, error) {
 	if e.Testbeds.OneAtATime() {
 		jobs = 1
@@ -58,7 +58,7 @@ func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) 
 	learning, side := errgroup.WithContext(ctx)
 	learning.SetLimit(max(1, jobs))
 	ahead := make(chan struct{}, len(e.Workload.Steps)+1)
-	for i, in := range []setting{{over: ahead, quiet: quiet}, {after: ahead, quiet: quiet}} {
+	for i, in := range []setting{{over: ahead, restart: true, quiet: quiet}, {after: ahead, quiet: quiet}} {
 		learning.Go(func() (err error) {
 			runs[i], err = e.play(side, fmt.Sprintf("learn-%d", i+1), nil, nil, in)
 			return err

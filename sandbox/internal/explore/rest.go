@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -45,6 +46,37 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 			return fmt.Errorf("step %d did not become quiet within %s in a run without faults: %s\n%s", step, r.Limits.Settle, r.settler.Restless(r.Limits.Settle), words.Indent(append(r.settler.LastWrites(5), r.settler.Advice()...)))
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// restarted restarts the operator at the end of a baseline run, and returns the resources that it
+// then watches. Some operators watch a resource only at their first start in a cluster, for example
+// to migrate its objects. restarted returns nil, so that nothing is learned, if the operator exits or
+// keeps the cluster busy for longer than Limits.Settle.
+func (r *run) restarted(ctx context.Context) ([]string, error) {
+	limit := time.After(r.Limits.Settle)
+	r.testbed.Operator.Kill()
+	again := false
+	for {
+		now := r.settler.Watches()
+		switch {
+		case !again && len(now) == 0: // The proxy has noticed that the killed process is gone.
+			if err := r.injector.Crash(ctx); err != nil {
+				return nil, err
+			}
+			again = true
+		case again && len(baseline.Without(r.outcome.Steps[0].Watches, now)) == 0, again && len(now) > 0 && r.settler.QuietFor() >= r.settler.Enough():
+			return now, nil
+		case again && len(r.testbed.Operator.Ends()) > 0:
+			return nil, nil
+		}
+		select {
+		case <-time.After(observe.Look):
+		case <-limit:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }

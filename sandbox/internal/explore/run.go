@@ -71,6 +71,9 @@ type setting struct {
 	// channel as after, and receives an item from it before each step.
 	over  chan<- struct{}
 	after <-chan struct{}
+	// restart is set if the run ends with a restart of the operator, to learn which watches the
+	// operator opens at any start.
+	restart bool
 	// quiet is the quiet time of a baseline run: the time without changes after which a step ends.
 	// 0 means Limits.Quiet.
 	quiet time.Duration
@@ -125,6 +128,9 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.Watches(), t.Recorder.Kinds(), t.Recorder.Never
 	r.outcome.Notes, r.outcome.Reached, r.outcome.StepBegan = t.Notes.All, r.injector.Reached() && !r.stuck, r.settler.Began
 	r.judge.After(r.outcome, t.Operator.Output.Failures(), t.Operator.AllLastWords())
+	if r.restart && err == nil {
+		r.outcome.Restarted, err = r.restarted(ctx)
+	}
 	return r.outcome, err
 }
 

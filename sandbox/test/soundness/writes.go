@@ -52,6 +52,11 @@ var writes = []Pair{
 		Steps: made, Faults: []string{"ServerError at step 1, create configmaps", "Throttle at step 1"},
 	},
 	{
+		Name: "migrates-once", Mistake: "notes that it has migrated before it has",
+		Oracle: "other state", Says: "configmaps default/new: it is missing",
+		Steps: made, Faults: []string{"CrashAfter at step 0, create configmaps", "CrashAfter at step 1"},
+	},
+	{
 		Name: "exits", Mistake: "ends when a write is refused",
 		Oracle: "operator failed", Says: "ended by itself",
 		Steps: made, Faults: []string{"ServerError at step 1", "Unavailable at step 1"},

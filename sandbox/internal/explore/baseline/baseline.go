@@ -33,7 +33,7 @@ type Baseline struct {
 	// server may serve from its cache.
 	Watched []string
 	Listed  []string
-	// AtStart lists the resources that the operator watches right after its start.
+	// AtStart lists the resources that the operator watches right after any of its starts.
 	AtStart []string
 	// MakesPods is set if the operator creates pods itself.
 	MakesPods bool
@@ -129,7 +129,7 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 			base.MakesPods = base.MakesPods || r.Verb == "create" && r.Resource == "pods" && r.Succeeded()
 		}
 	}
-	base.AtStart = slices.DeleteFunc(slices.Clone(a.Steps[0].Watches), func(resource string) bool { return !slices.Contains(b.Steps[0].Watches, resource) })
+	base.AtStart = atStart(longer, a, b)
 	stable := map[string]bool{}
 	inB := b.Beginnings()
 	for key, step := range a.Beginnings() {
@@ -165,6 +165,29 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	base.findListed(a)
 	base.findDeletions(a)
 	return base, nil
+}
+
+// atStart returns the resources that the operator watched after its start in all given runs, and
+// after a restart if a run ended with one. Of a shortened workload, it returns only resources in the
+// baseline of the complete workload, `longer`.
+func atStart(longer *Baseline, runs ...*observe.Record) []string {
+	watched := slices.Clone(runs[0].Steps[0].Watches)
+	keep := func(resources []string) { watched = Without(watched, Without(watched, resources)) }
+	for _, o := range runs {
+		keep(o.Steps[0].Watches)
+		if o.Restarted != nil {
+			keep(o.Restarted)
+		}
+	}
+	if longer != nil {
+		keep(longer.AtStart)
+	}
+	return watched
+}
+
+// Without returns the items of `all` that are not in `others`.
+func Without(all, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(item string) bool { return slices.Contains(others, item) })
 }
 
 // LockKeys returns the set of keys of objects used for leader election. It returns nil if `b` is

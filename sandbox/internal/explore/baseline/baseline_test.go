@@ -67,6 +67,36 @@ func TestListed(t *testing.T) {
 	}
 }
 
+// TestAtStart checks that only watches of all starts are expected after a start: those of both runs,
+// of a restart at the end of a run, and of the complete workload.
+func TestAtStart(t *testing.T) {
+	run := func(restarted []string, watches ...string) *observe.Record {
+		return &observe.Record{Steps: []observe.StepOutcome{{Watches: watches}}, Restarted: restarted}
+	}
+	for _, tc := range []struct {
+		name   string
+		a, b   *observe.Record
+		longer *Baseline
+		want   []string
+	}{
+		{"without a restart", run(nil, "pods", "secrets"), run(nil, "pods", "secrets"), nil, []string{"pods", "secrets"}},
+		{"only in one run", run(nil, "pods"), run(nil, "pods", "secrets"), nil, []string{"pods"}},
+		{"not after a restart", run([]string{"jobs", "pods"}, "pods", "secrets"), run(nil, "pods", "secrets"), nil, []string{"pods"}},
+		{"none after a restart", run([]string{}, "pods"), run(nil, "pods"), nil, nil},
+		{"not in the complete workload", run(nil, "pods", "secrets"), run(nil, "pods", "secrets"), &Baseline{AtStart: []string{"pods"}}, []string{"pods"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, err := Learn(tc.a, tc.b, nil, time.Second, nil, tc.longer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(b.AtStart, tc.want) {
+				t.Errorf("the watches of a start are %q, want %q", b.AtStart, tc.want)
+			}
+		})
+	}
+}
+
 // TestNamesOfAnotherStep checks that an object's name counts as stable only if both runs create the
 // object in the same step. Names derived from the time of day may be equal in different steps.
 func TestNamesOfAnotherStep(t *testing.T) {

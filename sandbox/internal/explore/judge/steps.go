@@ -19,8 +19,8 @@ type StepEnd struct {
 	// Quiet is set if nothing has changed in the cluster for the step's quiet time, after which a
 	// step may end.
 	Quiet bool
-	// Unwatched lists the resources that the operator watched after its start in the baseline, but
-	// does not watch now.
+	// Unwatched lists the resources that the operator watches after any of its starts, according to
+	// the baseline, but does not watch now.
 	Unwatched []string
 	// Differences lists the deviations of objects from the baseline.
 	Differences []state.Difference

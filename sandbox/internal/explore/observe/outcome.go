@@ -20,7 +20,10 @@ type Record struct {
 	Habits []Learnt
 	// Watches lists the resources that the operator watched at the end of the run.
 	Watches []string
-	Output  []string
+	// Restarted lists the resources that the operator watched after a restart at the end of the run,
+	// which the record otherwise does not contain. It is nil if there was no such restart.
+	Restarted []string
+	Output    []string
 	// Kinds holds the names of the recorded resources. Never holds the names of the resources that
 	// the recorder does not record.
 	Kinds, Never []string

@@ -5,7 +5,6 @@ package settle
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
@@ -132,11 +131,10 @@ func (s *Settler) Rest(ctx context.Context, step int, limit time.Duration) {
 // Watches returns the resources that the operator watches.
 func (s *Settler) Watches() []string { return s.Proxy.Watched() }
 
-// MissingWatches returns the resources that the operator watched right after its start in the
-// baseline, but does not watch now. A start of the operator is complete when this list is empty.
+// MissingWatches returns the resources that the operator watches after any of its starts, according
+// to the baseline, but does not watch now. A start of the operator is complete when this list is empty.
 func (s *Settler) MissingWatches() []string {
-	now := s.Watches()
-	return slices.DeleteFunc(slices.Clone(s.Base.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
+	return baseline.Without(s.Base.AtStart, s.Watches())
 }
 
 // RequestsIn counts the reads and writes that the operator has sent in the current step, within the

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -241,6 +244,38 @@ func twoLeaders(ctx context.Context, o *operator, things, maps cache.SharedIndex
 		},
 	})
 	return <-ended
+}
+
+// migratesOnce creates the ConfigMap "new" at its first start in a cluster, and notes in the
+// ConfigMap "migrated" that this is done. Only then does it watch Secrets. In the buggy variant, it
+// writes the note first.
+func migratesOnce(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
+	client := o.client.CoreV1().ConfigMaps("default")
+	const note = "migrated"
+	_, err := client.Get(ctx, note, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		secrets := informers.NewSharedInformerFactory(o.client, 0).Core().V1().Secrets().Informer()
+		go secrets.RunWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), secrets.HasSynced) {
+			return errors.New("the informer of Secrets has not synced")
+		}
+		names := []string{"new", note}
+		if o.wrong {
+			slices.Reverse(names)
+		}
+		for _, name := range names {
+			if _, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+				err = nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return o.reconcileAll(ctx, makeOnce, things, maps)
 }
 
 // makeOnce creates a ConfigMap for a Thing unless the Thing already has one. In the buggy variant,

@@ -79,6 +79,7 @@ var programs = map[string]func(context.Context, *operator, cache.SharedIndexInfo
 	"watch-ends":        watchEnds,
 	"watch-skips":       watchSkips,
 	"two-leaders":       twoLeaders,
+	"migrates-once":     migratesOnce,
 	"fixed-port":        fixedPort,
 	"too-many-pods":     tooManyPods,
 	"surges":            surges,
