@@ -96,6 +96,12 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 		}
 	}
 
+	if v.Planning {
+		// Nothing is known of most nodes yet. They need not wait for that with their writes, but for
+		// the pool to manage its keys. The pool is queued again when all nodes are planned.
+		return 0, r.manageMore(ctx, pool)
+	}
+
 	held, verify, err := r.stillHeld(ctx, pool, v)
 	if err != nil {
 		return 0, err
@@ -312,11 +318,7 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && managesMore(&before.Status, &status) {
 		// A setting is written to nodes only once its key is among the managed keys in the status.
 		// These keys are therefore written even if the rest of the status is rejected.
-		pool = before.DeepCopy()
-		pool.Status.Managed = status.Managed
-		if managedErr := r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); managedErr != nil {
-			err = errors.Join(err, managedErr)
-		}
+		err = errors.Join(err, r.writeManaged(ctx, before, &status.Managed))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("write status: %w", err)
@@ -325,6 +327,30 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	r.metrics.statusWrites.WithLabelValues(pool.Name).Inc()
 	r.reportProblems(pool, before.Status.Conditions)
 	return 0, nil
+}
+
+// manageMore adds the keys of the pool's spec to the managed keys in its status, and leaves the rest
+// of the status as it is.
+func (r *poolReconciler) manageMore(ctx context.Context, pool *tidekeeperv1.NodePool) error {
+	status := pool.Status
+	status.Managed = plan.ManagedKeys(pool, func(setting.Key) bool { return true })
+	if !pool.DeletionTimestamp.IsZero() || !managesMore(&pool.Status, &status) {
+		return nil
+	}
+	if err := r.writeManaged(ctx, pool, &status.Managed); err != nil {
+		return fmt.Errorf("write the managed keys: %w", err)
+	}
+	r.feed.push(r.cluster.PoolWritten(pool, time.Time{}))
+	r.metrics.statusWrites.WithLabelValues(pool.Name).Inc()
+	return nil
+}
+
+// writeManaged writes the managed keys in the pool's status, and nothing else. The patch includes the
+// resourceVersion.
+func (r *poolReconciler) writeManaged(ctx context.Context, pool *tidekeeperv1.NodePool, managed *tidekeeperv1.ManagedKeys) error {
+	before := pool.DeepCopy()
+	pool.Status.Managed = *managed
+	return r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // reportProblems records an event for each new problem that requires a user's action. A problem is

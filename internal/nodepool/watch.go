@@ -45,6 +45,9 @@ type eventFeed struct {
 
 	mu                     sync.Mutex
 	nodes, emptying, pools queue
+	// planning is set while a goroutine computes the plans of the nodes of changed pools. unplanned is
+	// set if it has to go on.
+	planning, unplanned bool
 }
 
 // newEventFeed returns a feed and registers its handlers with the cache's informers.
@@ -76,6 +79,11 @@ func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Han
 func (f *eventFeed) push(dirty state.Dirty) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.unplanned = f.unplanned || dirty.Unplanned
+	if f.unplanned && !f.planning {
+		f.planning = true
+		go f.planAll()
+	}
 	if f.nodes != nil {
 		for name := range dirty.Nodes {
 			f.nodes.Add(requestFor(name))
@@ -97,6 +105,21 @@ func (f *eventFeed) push(dirty state.Dirty) {
 			f.pools.AddAfter(requestFor(name), utilizationDelay)
 		}
 	}
+}
+
+// planAll computes the plans of all nodes that wait for one, and ends.
+func (f *eventFeed) planAll() {
+	for f.goesOn() {
+		f.push(f.cluster.PlanMore())
+	}
+}
+
+// goesOn reports whether planAll has to go on.
+func (f *eventFeed) goesOn() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.planning, f.unplanned = f.unplanned, false
+	return f.planning
 }
 
 func requestFor(name string) reconcile.Request {

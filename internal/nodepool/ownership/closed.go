@@ -4,7 +4,6 @@
 package ownership
 
 import (
-	"encoding/json"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
@@ -15,22 +14,10 @@ import (
 // pools closed the node to new pods.
 type Closed map[string]map[string]time.Time
 
-// ParseClosed parses the times at which pools closed a node to new pods. text is the value of the
+// ParseClosed returns the times at which pools closed a node to new pods. text is the value of the
 // node's ownership annotation, which may be arbitrary. A time that cannot be parsed is omitted, so
 // that the pool closes the node again. The result is nil if there are no times.
-func ParseClosed(text string) Closed {
-	var stored map[string]setting.Stored
-	if text == "" || json.Unmarshal([]byte(text), &stored) != nil {
-		return nil
-	}
-	var c Closed
-	for pool, s := range stored {
-		for key, since := range closedOf(&s) {
-			c = c.With(pool, key, since)
-		}
-	}
-	return c
-}
+func ParseClosed(text string) Closed { return Read(text).Closed }
 
 // With records the time at which the pool closed the node to new pods for its NoExecute taint with
 // the given key. It returns the changed map, which is a new map if c is nil.

@@ -26,20 +26,40 @@ type Record map[string]Settings
 // Settings maps the keys of a pool's settings on a node to the digests of their values.
 type Settings map[setting.Key]Digest
 
-// Parse parses the value of the ownership annotation. The value may be arbitrary, because any
-// client that may edit nodes can write it. An error means that the ownership is unknown.
+// Annotation is the content of a node's ownership annotation. It is shared and must not be modified.
+type Annotation struct {
+	Record Record
+	Closed Closed
+	// Err is set if the annotation cannot be parsed, so that the ownership is unknown. Record and
+	// Closed are nil then.
+	Err error
+}
+
+// Parse returns the record in the value of the ownership annotation. An error means that the
+// ownership is unknown.
 func Parse(text string) (Record, error) {
+	a := Read(text)
+	return a.Record, a.Err
+}
+
+// Read parses the value of the ownership annotation. The value may be arbitrary, because any client
+// that may edit nodes can write it.
+func Read(text string) Annotation {
 	if text == "" {
-		return Record{}, nil
+		return Annotation{Record: Record{}}
 	}
 	var stored map[string]setting.Stored
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return nil, fmt.Errorf("read the ownership record: %w", err)
+		return Annotation{Err: fmt.Errorf("read the ownership record: %w", err)}
 	}
-	r := Record{}
+	r, closed := Record{}, Closed(nil)
 	for pool, s := range stored {
-		if len(closedOf(&s)) > 0 {
+		times := closedOf(&s)
+		if len(times) > 0 {
 			r[pool] = Settings{}
+		}
+		for key, since := range times {
+			closed = closed.With(pool, key, since)
 		}
 		for _, kind := range setting.Kinds() {
 			for name, value := range *s.Values(kind) {
@@ -52,7 +72,7 @@ func Parse(text string) (Record, error) {
 			}
 		}
 	}
-	return r, nil
+	return Annotation{Record: r, Closed: closed}
 }
 
 // String returns the value of the ownership annotation for a node that no pool has closed to new
@@ -96,6 +116,31 @@ func (r Record) Text(closed Closed) string {
 		panic("a map of strings is always JSON: " + err.Error())
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// MaxLength returns a length, in bytes, that [Record.Text] does not exceed. It takes no time to speak
+// of, and is some times the actual length.
+func (r Record) MaxLength(closed Closed) int {
+	const (
+		escaped = 6   // bytes of an escaped byte, as in \u0000
+		syntax  = 8   // the quotation marks, colon and comma of an entry, or the braces around all
+		fields  = 100 // the names and braces of all fields of a pool
+		time    = 32  // a time in the format RFC 3339
+	)
+	length := syntax
+	for pool, settings := range r {
+		length += escaped*len(pool) + fields + syntax
+		for key, digest := range settings {
+			length += escaped*(len(key.Name)+len(digest)) + syntax
+		}
+	}
+	for pool, since := range closed {
+		length += escaped*len(pool) + fields + syntax
+		for key := range since {
+			length += escaped*len(key) + time + syntax
+		}
+	}
+	return length
 }
 
 // Add records that the pool has set the key to the given value.

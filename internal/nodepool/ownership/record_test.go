@@ -6,6 +6,7 @@ package ownership
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,6 +152,22 @@ func TestRecordRoundTrip(t *testing.T) {
 		}
 		if again := back.String(); again != text {
 			t.Fatalf("the same record has two texts:\n%s\n%s", text, again)
+		}
+	})
+}
+
+// TestMaxLength checks that no text is longer than MaxLength says.
+func TestMaxLength(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := recordGenerator().Draw(t, "record")
+		closed := Closed{}
+		for pool := range rapid.MapOfN(rapid.String(), rapid.Bool(), 0, 3).Draw(t, "closed for") {
+			for key := range rapid.MapOfN(rapid.String(), rapid.Bool(), 0, 3).Draw(t, "taints") {
+				closed.With(pool, key, time.Unix(0, 0))
+			}
+		}
+		if text := r.Text(closed); len(text) > r.MaxLength(closed) {
+			t.Fatalf("%q has %d bytes, more than the %d that it has at most", text, len(text), r.MaxLength(closed))
 		}
 	})
 }

@@ -6,7 +6,6 @@ package plan
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,10 +147,14 @@ func (p *planner) close(winners map[setting.Key]winner) {
 			p.plan.Closed = p.plan.Closed.With(pool, key, since)
 		}
 	}
-	for key, w := range maps.Clone(winners) {
-		if !key.IsNoExecute() || !isWithinBudgets(w.Pool, key) {
-			continue
+	var tainting []setting.Key
+	for key, w := range winners {
+		if key.IsNoExecute() && isWithinBudgets(w.Pool, key) {
+			tainting = append(tainting, key)
 		}
+	}
+	for _, key := range tainting {
+		w := winners[key]
 		next, since, closed := p.stepOf(key, w)
 		if !closed {
 			continue

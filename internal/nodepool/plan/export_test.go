@@ -3,10 +3,18 @@
 
 package plan
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
 
-// PlanWith exports planWith to tests.
-var PlanWith = planWith
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
+)
+
+// Unlimited returns the plan for the pools, which must be in order of precedence, whatever the size
+// of the node's annotations.
+func Unlimited(node *corev1.Node, pools []PoolOnNode) NodePlan {
+	return input{node: node, pools: pools, recorded: ownership.Read(node.Annotations[tidekeeperv1.OwnershipAnnotation])}.plan(nil)
+}
 
 // Fits exports fits to tests.
 func (p *NodePlan) Fits(node *corev1.Node) bool { return p.fits(node) }

@@ -47,7 +47,7 @@ func TestPlansFit(t *testing.T) {
 			}
 			if out.Has(c.Pool.Name) {
 				rest := slices.DeleteFunc(slices.Clone(pools), func(other plan.PoolOnNode) bool { return other.Pool != c.Pool && out.Has(other.Pool.Name) })
-				if alone := plan.PlanWith(node, rest, nil, nil); alone.Fits(node) {
+				if alone := plan.Unlimited(node, rest); alone.Fits(node) {
 					t.Fatalf("%s is left out although there is room", c.Pool.Name)
 				}
 			}

@@ -65,28 +65,43 @@ func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
 // ForNodeExcept is like [ForNode], but neither adds nor removes settings of the pools named in
 // `frozen`.
 func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
+	return ForRecorded(node, ownership.Read(node.Annotations[tidekeeperv1.OwnershipAnnotation]), pools, frozen)
+}
+
+// ForRecorded is like [ForNodeExcept], for callers that have parsed the node's ownership annotation
+// before. To parse it takes longer than the rest of a plan.
+func ForRecorded(node *corev1.Node, recorded ownership.Annotation, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
 	pools = slices.SortedFunc(slices.Values(pools), func(a, b PoolOnNode) int { return ByPrecedence(a.Pool, b.Pool) })
-	nodePlan := planWith(node, pools, frozen, nil)
+	in := input{node: node, recorded: recorded, pools: pools, frozen: frozen}
+	nodePlan := in.plan(nil)
 	if nodePlan.fits(node) {
 		return nodePlan
 	}
-	return planWithinLimit(node, pools, frozen, &nodePlan)
+	return in.planWithinLimit(&nodePlan)
 }
 
-// planWith returns a plan for which some pools are frozen and others are left out. The plan neither
-// adds nor removes settings of a frozen pool. A pool that is left out adds no settings to the node,
-// but settings that are no longer in its spec are removed.
-func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
+// input is what the plan of a node is computed from. The plan neither adds nor removes settings of
+// the pools named in `frozen`.
+type input struct {
+	node     *corev1.Node
+	recorded ownership.Annotation
+	// pools lists the pools to consider, in order of precedence.
+	pools  []PoolOnNode
+	frozen sets.Set[string]
+}
+
+// plan returns a plan for which some pools are left out. A pool that is left out adds no settings to
+// the node, but settings that are no longer in its spec are removed.
+func (in input) plan(leftOut sets.Set[string]) NodePlan {
 	p := planner{
-		node: node, pools: pools, frozen: frozen, leftOut: leftOut, pending: map[setting.Key]string{},
+		node: in.node, pools: in.pools, frozen: in.frozen, leftOut: leftOut, pending: map[setting.Key]string{},
+		recorded: in.recorded.Record, closed: in.recorded.Closed,
 		plan: NodePlan{
 			Set: map[setting.Key]string{}, Remove: sets.Set[setting.Key]{}, Ownership: ownership.Record{},
 			Read: sets.New(setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)),
 		},
 	}
-	var err error
-	p.closed = ownership.ParseClosed(node.Annotations[tidekeeperv1.OwnershipAnnotation])
-	if p.recorded, err = ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation]); err != nil {
+	if in.recorded.Err != nil {
 		p.recorded = p.inferOwnership()
 	}
 	winners := p.resolve()
@@ -126,7 +141,7 @@ func (p *planner) has(key setting.Key) (value string, exists bool) {
 
 // winner is the pool that takes precedence for a key, together with its value for the key.
 type winner struct {
-	PoolOnNode
+	*PoolOnNode
 	value string
 	// closing is true if the value is for a closing taint, which the pool's spec does not contain.
 	closing bool
@@ -136,7 +151,8 @@ type winner struct {
 // an entry to plan.Conflicts for each other pool that specifies a different value.
 func (p *planner) resolve() map[setting.Key]winner {
 	winners := map[setting.Key]winner{}
-	for _, pool := range p.pools {
+	for i := range p.pools {
+		pool := &p.pools[i]
 		if !pool.Member {
 			continue
 		}
@@ -303,8 +319,7 @@ func (p *planner) finish() {
 	})
 	slices.SortFunc(plan.Emptying, compareTaints)
 	slices.SortFunc(plan.Emptied, compareTaints)
-	plan.ownershipText = plan.Ownership.Text(plan.Closed)
-	plan.OwnershipChanged = plan.ownershipText != p.node.Annotations[tidekeeperv1.OwnershipAnnotation]
+	plan.recordOnly = len(plan.Set) == 0 && len(plan.Remove) == 0 && plan.OwnershipText() != p.node.Annotations[tidekeeperv1.OwnershipAnnotation]
 	for _, on := range p.pools {
 		pool := on.Pool.Name
 		if !maps.Equal(p.recorded[pool], plan.Ownership[pool]) || !maps.Equal(p.closed[pool], plan.Closed[pool]) ||

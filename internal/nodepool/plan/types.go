@@ -29,11 +29,8 @@ type NodePlan struct {
 	// Ownership and Closed are the two parts of the ownership annotation that the plan writes.
 	Ownership ownership.Record
 	Closed    ownership.Closed
-	// OwnershipChanged reports whether ownershipText differs from the node's current ownership
-	// annotation.
-	OwnershipChanged bool
-	// ownershipText is the new value of the ownership annotation.
-	ownershipText string
+	// recordOnly is set if the plan changes the ownership annotation and no setting.
+	recordOnly bool
 
 	// Changes lists the changes of settings, sorted by pool. It is used for events and logs.
 	Changes []Change
@@ -104,17 +101,21 @@ type Conflict struct {
 
 // Empty reports whether the plan has nothing to write.
 func (p *NodePlan) Empty() bool {
-	return len(p.Set) == 0 && len(p.Remove) == 0 && !p.OwnershipChanged
+	return len(p.Set) == 0 && len(p.Remove) == 0 && !p.recordOnly
 }
+
+// OwnershipText returns the value of the ownership annotation that the plan writes, or "" if it
+// removes the annotation.
+func (p *NodePlan) OwnershipText() string { return p.Ownership.Text(p.Closed) }
 
 // ApplyTo returns a copy of the node with the plan applied. Fields that plans never change are
 // shared with the given node. at becomes the timeAdded of added NoExecute taints.
 func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
 	after := setting.Apply(node, p.Set, p.Remove, at)
-	if p.ownershipText == "" {
+	if text := p.OwnershipText(); text == "" {
 		delete(after.Annotations, tidekeeperv1.OwnershipAnnotation)
 	} else {
-		after.Annotations[tidekeeperv1.OwnershipAnnotation] = p.ownershipText
+		after.Annotations[tidekeeperv1.OwnershipAnnotation] = text
 	}
 	return after
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 	"tidekeeper.dev/tidekeeper/internal/test/cost"
 )
@@ -105,6 +106,40 @@ func BenchmarkHeadroomAsks(b *testing.B) {
 	c.cluster.SetPool(pool)
 	for b.Loop() {
 		c.cluster.HeadroomAsks(0)
+	}
+}
+
+// BenchmarkEditOfPool measures a change of a label in the spec of a pool whose nodes all have its
+// labels and a taint: the new plans of all nodes. Nothing is written to a node before they are made.
+func BenchmarkEditOfPool(b *testing.B) {
+	for _, nodes := range []int{100, 1_000, 5_000} {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			cluster := NewCluster()
+			version := func(generation int64) *tidekeeperv1.NodePool {
+				pool := objects.Pool("all").MatchLabels("os", "linux").Labels("tier", fmt.Sprint(generation), "team", "a").
+					Taint("dedicated", "a", corev1.TaintEffectNoSchedule).
+					Managing(setting.LabelKey("tier"), setting.LabelKey("team"), setting.TaintKey("dedicated", corev1.TaintEffectNoSchedule)).Obj()
+				pool.Generation = generation
+				return pool
+			}
+			cluster.SetPool(version(0))
+			for i := range nodes {
+				cluster.SetNode(objects.Node(fmt.Sprintf("node-%d", i)).Label("os", "linux").LabelOf("all", "tier", "0").LabelOf("all", "team", "a").
+					TaintOf("all", "dedicated", "a", corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue).Obj())
+			}
+			b.ReportAllocs()
+			for generation := int64(1); b.Loop(); generation++ {
+				dirty := cluster.SetPool(version(generation))
+				queued := len(dirty.Nodes)
+				for dirty.Unplanned {
+					dirty = cluster.PlanMore()
+					queued += len(dirty.Nodes)
+				}
+				if queued != nodes {
+					b.Fatalf("%d nodes need a write, want %d", queued, nodes)
+				}
+			}
+		})
 	}
 }
 

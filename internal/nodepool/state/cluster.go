@@ -94,17 +94,21 @@ func (c *Cluster) SetPool(object *tidekeeperv1.NodePool) Dirty {
 			}
 			p.ahead.version, p.ahead.queued = "", nil
 		}
-		g.putPool(object)
-		g.dirty.Nodes = g.dirty.Nodes.Difference(queued)
+		g.putPool(object, queued)
 	})
 }
+
+// PlanMore computes the next of the plans that are due because of a change of a pool. It must be
+// called again as long as the result says so. A pool with many nodes is not planned at once, because
+// the model is locked meanwhile.
+func (c *Cluster) PlanMore() Dirty { return c.change((*graph).planMore) }
 
 // PoolWritten updates a pool with the API server's response to a write of the pool's finalizer or
 // status, so that nodes waiting for the write need not wait for the informer. statusWritten is the
 // time of the write, or zero if the status was not written.
 //
-// The waiting nodes are queued without new plans, because planning all of them would delay the
-// first writes. The node controller computes a plan for each node before writing it, and the
+// The waiting nodes, and those without a plan, are queued without new plans, because planning all of
+// them would delay the first writes. The node controller computes a plan for each node before writing it, and the
 // informer's event leads to new plans for all nodes. Until the informer delivers the written
 // version, older versions from the informer are ignored.
 func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.Time) Dirty {
@@ -124,6 +128,10 @@ func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.
 		}
 		if plan.IsActive(answer) && !equality.Semantic.DeepEqual(old.Status.Managed, answer.Status.Managed) {
 			p.ahead.queued = p.plans.outdated.Clone()
+			for node := range p.unplanned {
+				p.unplanned[node] = true
+				p.ahead.queued.Insert(node)
+			}
 			g.dirty.Nodes = g.dirty.Nodes.Union(p.ahead.queued)
 		}
 	})
@@ -183,13 +191,18 @@ func (c *Cluster) AllKeys() Dirty {
 
 // StartRecording starts recording nodes that join or leave pools in the journal. It also records
 // earlier joins and leaves that no manager has recorded, as far as they can be derived from the
-// nodes' ownership annotations.
+// nodes' ownership annotations. While nodes wait for their plans, it does nothing.
 func (c *Cluster) StartRecording() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.graph.pools {
+		if len(p.unplanned) > 0 {
+			return // The pool is reconciled again, which leads here, when its nodes are planned.
+		}
+	}
 	if !c.Journal.startMoves() {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for name, p := range c.graph.pools {
 		if !p.object.DeletionTimestamp.IsZero() {
 			continue

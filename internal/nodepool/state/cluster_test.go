@@ -4,17 +4,122 @@
 package state
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
+
+// TestPlanMore checks that an edit of a pool with many nodes queues each node once, and the pool when
+// all nodes are planned, whatever happens meanwhile.
+func TestPlanMore(t *testing.T) {
+	const nodes = 3*plannedAtOnce + 1
+	zone := setting.LabelKey("zone")
+	pool := objects.Pool("a").MatchLabels("os", "linux")
+	version := func(p *objects.PoolBuilder, generation int64, resourceVersion string) *tidekeeperv1.NodePool {
+		object := p.Obj()
+		object.Generation, object.ResourceVersion = generation, resourceVersion
+		return object
+	}
+	node := func(i int) *objects.NodeBuilder { return objects.Node(fmt.Sprintf("n%d", i)).Label("os", "linux") }
+	for _, tc := range []struct {
+		name string
+		// edited is the pool after the edit. meanwhile happens when the first nodes are planned.
+		edited    *objects.PoolBuilder
+		meanwhile func(*Cluster) []Dirty
+		// first is the number of nodes that the edit itself queues.
+		first, queued int
+	}{
+		{
+			name: "a key that the pool manages", edited: objects.PoolFrom(pool.Obj()).Labels("zone", "1").Managing(zone),
+			first: plannedAtOnce, queued: nodes,
+		},
+		{
+			name: "a key that the pool does not manage yet", edited: objects.PoolFrom(pool.Obj()).Labels("zone", "1").ManagingNothing(),
+		},
+		{
+			name: "which it then manages", edited: objects.PoolFrom(pool.Obj()).Labels("zone", "1").ManagingNothing(), queued: nodes,
+			meanwhile: func(f *Cluster) []Dirty {
+				now := version(objects.PoolFrom(pool.Obj()).Labels("zone", "1").Managing(zone), 2, "3")
+				written := f.PoolWritten(now, time.Time{})
+				return []Dirty{written, f.SetPool(now)}
+			},
+		},
+		{
+			name: "nodes go, or have got the label", edited: objects.PoolFrom(pool.Obj()).Labels("zone", "1").Managing(zone),
+			first: plannedAtOnce, queued: plannedAtOnce,
+			meanwhile: func(f *Cluster) (all []Dirty) {
+				for i := range nodes {
+					name := fmt.Sprintf("n%d", i)
+					switch {
+					case f.graph.nodes[name].summary.NeedsWrite:
+					case i%2 == 0:
+						all = append(all, f.DeleteNode(name))
+					default:
+						all = append(all, f.SetNode(node(i).LabelOf("a", "zone", "1").Obj()))
+					}
+				}
+				return all
+			},
+		},
+		{
+			name: "it goes", edited: objects.PoolFrom(pool.Obj()).Labels("zone", "1").Managing(zone), first: plannedAtOnce, queued: plannedAtOnce,
+			meanwhile: func(f *Cluster) []Dirty { return []Dirty{f.DeletePool("a")} },
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := NewCluster()
+			f.SetPool(version(pool, 1, "1"))
+			for i := range nodes {
+				f.SetNode(node(i).Obj())
+			}
+			all := []Dirty{f.SetPool(version(tc.edited, 2, "2"))}
+			if queued := len(all[0].Nodes); queued != tc.first || !all[0].Unplanned {
+				t.Errorf("the edit queued %d nodes, want %d, and more to plan: %t", queued, tc.first, all[0].Unplanned)
+			}
+			if v, _ := f.Pool("a"); !v.Planning {
+				t.Error("the pool does not say that its nodes are still being planned")
+			}
+			if tc.meanwhile != nil {
+				all = append(all, tc.meanwhile(f)...)
+			}
+			for all[len(all)-1].Unplanned || len(all) == 1 {
+				all = append(all, f.PlanMore())
+			}
+			times := map[string]int{}
+			for _, dirty := range all {
+				for name := range dirty.Nodes {
+					times[name]++
+				}
+			}
+			for name, n := range times {
+				if n > 1 {
+					t.Errorf("%s was queued %d times", name, n)
+				}
+			}
+			if len(times) != tc.queued {
+				t.Errorf("%d nodes were queued, want %d", len(times), tc.queued)
+			}
+			v, known := f.Pool("a")
+			if v.Planning {
+				t.Error("the pool still says that its nodes are being planned")
+			}
+			if known && !slices.ContainsFunc(all[1:], func(dirty Dirty) bool { return dirty.Edited.Has("a") }) {
+				t.Error("the pool is not queued when its nodes are planned")
+			}
+		})
+	}
+}
 
 // TestDirty checks that each change to the model returns exactly the nodes and pools that must be
 // reconciled.

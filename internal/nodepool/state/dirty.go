@@ -12,14 +12,16 @@ type Dirty struct {
 	// Emptying is the set of nodes that are or were being emptied within budgets, and whose pods or
 	// settings have changed.
 	Emptying sets.Set[string]
-	// Edited is the set of pools that were created, edited or deleted, or that a new leader has not
-	// reconciled yet.
+	// Edited is the set of pools that were created, edited or deleted, whose nodes have all been
+	// planned after an edit, or that a new leader has not reconciled yet.
 	Edited sets.Set[string]
 	// Pools is the set of pools whose members, readiness, conditions or deletion may have changed.
 	Pools sets.Set[string]
 	// Utilization is the set of pools for which only the utilization, the pending events or the
 	// writes in progress have changed.
 	Utilization sets.Set[string]
+	// Unplanned is set if nodes wait for new plans: [Cluster.PlanMore] must be called.
+	Unplanned bool
 }
 
 func newDirty() Dirty {

@@ -45,17 +45,25 @@ type graph struct {
 	roomChanges uint64
 	// dirty collects the nodes and pools that must be reconciled because of the change in progress.
 	dirty Dirty
+	// plannedAtOnce is the maximum number of nodes that a change of a pool plans while the model is
+	// locked.
+	plannedAtOnce int
 }
+
+// plannedAtOnce is the default of the field of the same name. The plans of 5,000 nodes would lock the
+// model for a tenth of a second, in which no node could be written to.
+const plannedAtOnce = 64
 
 func newGraph() graph {
 	return graph{
 		pools: map[string]*pool{}, nodes: map[string]*node{}, loads: load.NewNodes(), owners: ownerIndex{},
-		tainted: map[string]time.Time{}, journal: newJournal(), dirty: newDirty(),
+		tainted: map[string]time.Time{}, journal: newJournal(), dirty: newDirty(), plannedAtOnce: plannedAtOnce,
 	}
 }
 
-// putPool adds or updates a pool, and computes new plans for the nodes that the change may affect.
-func (g *graph) putPool(object *tidekeeperv1.NodePool) {
+// putPool adds or updates a pool, and computes new plans for the nodes that the change may affect, or
+// for the first of them. The plans need not queue the nodes in `queued`.
+func (g *graph) putPool(object *tidekeeperv1.NodePool, queued sets.Set[string]) {
 	name := object.Name
 	g.dirty.Pools.Insert(name)
 	p, known := g.pools[name]
@@ -95,8 +103,40 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 		affected = affected.Union(p.members).Union(g.owners.nodes(name))
 	}
 	for node := range affected {
-		g.planNode(g.nodes[node])
+		p.unplanned[node] = queued.Has(node)
 	}
+	g.planMore()
+}
+
+// planMore computes plans for the next nodes that wait for one because of a change of a pool.
+func (g *graph) planMore() {
+	left := g.plannedAtOnce
+	for _, p := range g.pools {
+		for node, queued := range p.unplanned {
+			if left == 0 {
+				g.dirty.Unplanned = true
+				return
+			}
+			left--
+			already := g.dirty.Nodes.Has(node)
+			g.planNode(g.nodes[node])
+			if queued && !already {
+				g.dirty.Nodes.Delete(node)
+			}
+		}
+	}
+}
+
+// planned returns a node, or nil if it is unknown. If the node waits for a new plan because of a change
+// of a pool, it is planned first, so that no permission is given for a taint that is no longer due.
+func (g *graph) planned(name string) *node {
+	n := g.nodes[name]
+	for _, p := range g.pools {
+		if _, waits := p.unplanned[name]; waits {
+			g.planNode(n)
+		}
+	}
+	return n
 }
 
 // plansDiffer reports whether two versions of a pool may lead to different node plans.
@@ -120,7 +160,7 @@ func (g *graph) dropPool(name string) {
 	for key := range setting.Managed(p.object) {
 		g.formerKeys.add(name, key)
 	}
-	affected := p.members.Union(g.owners.nodes(name))
+	affected := p.members.Union(g.owners.nodes(name)).Union(sets.KeySet(p.unplanned))
 	for member := range p.members {
 		n := g.nodes[member]
 		n.pools = slices.DeleteFunc(n.pools, func(other *pool) bool { return other == p })
@@ -173,11 +213,7 @@ func (g *graph) putNode(object *corev1.Node) {
 		g.updateMembership(n)
 	}
 	if changed.record {
-		// An ownership annotation that cannot be parsed counts as empty. The next write of the node
-		// replaces it.
-		record, err := ownership.Parse(object.Annotations[tidekeeperv1.OwnershipAnnotation])
-		g.setRecord(n, record)
-		n.unreadable = err != nil
+		g.setRecord(n, ownership.Read(object.Annotations[tidekeeperv1.OwnershipAnnotation]))
 	}
 	if changed.labels || changed.taints || changed.annotations {
 		g.planNode(n)
@@ -191,7 +227,7 @@ func (g *graph) dropNode(name string) {
 		return
 	}
 	g.roomChanges++
-	g.setRecord(n, nil)
+	g.setRecord(n, ownership.Annotation{})
 	g.setPools(n, nil)
 	n.object = nil
 	g.planNode(n)
@@ -262,11 +298,12 @@ func (g *graph) roomsOf(p *pool) iter.Seq[*room.Node] {
 }
 
 // setRecord replaces the ownership record of a node, and queues the pools named in the old or new
-// record.
-func (g *graph) setRecord(n *node, record ownership.Record) {
-	g.owners.remove(n.name, n.record)
-	g.owners.add(n.name, record)
-	for _, names := range []ownership.Record{n.record, record} {
+// record. An ownership annotation that cannot be parsed counts as empty. The next write of the node
+// replaces it.
+func (g *graph) setRecord(n *node, recorded ownership.Annotation) {
+	g.owners.remove(n.name, n.recorded.Record)
+	g.owners.add(n.name, recorded.Record)
+	for _, names := range []ownership.Record{n.recorded.Record, recorded.Record} {
 		for name := range names {
 			// A forged annotation may name thousands of pools that do not exist; they must not be
 			// queued.
@@ -275,7 +312,7 @@ func (g *graph) setRecord(n *node, record ownership.Record) {
 			}
 		}
 	}
-	n.record = record
+	n.recorded = recorded
 }
 
 // updateMembership makes a node a member of exactly the pools that currently select it.
@@ -328,7 +365,7 @@ func (g *graph) planNode(n *node) {
 	n.summary = plan.Summary{}
 	delete(g.tainted, n.name)
 	if n.object != nil {
-		nodePlan := plan.ForNode(n.object, g.poolsOn(n.object, n.record))
+		nodePlan := plan.ForRecorded(n.object, n.recorded, g.poolsOn(n.object, n.recorded.Record), nil)
 		n.summary = nodePlan.Summary()
 		if since := n.sinceLastEviction(func([]corev1.Taint) bool { return true }); !since.IsZero() {
 			g.tainted[n.name] = since
@@ -343,6 +380,14 @@ func (g *graph) planNode(n *node) {
 		}
 		if !slices.Contains(n.summary.Affected, name) {
 			n.refused.Delete(name)
+		}
+	}
+	for name, p := range g.pools {
+		if _, waited := p.unplanned[n.name]; waited {
+			delete(p.unplanned, n.name)
+			if len(p.unplanned) == 0 {
+				g.dirty.Edited.Insert(name)
+			}
 		}
 	}
 	g.emptyingPlanned(n, before.Emptying)
@@ -384,7 +429,7 @@ func (g *graph) nodesToClean(p *pool) (count int) {
 		}
 	}
 	for name := range p.members {
-		if g.nodes[name].unreadable && p.writes.awaits(name) {
+		if g.nodes[name].recorded.Err != nil && p.writes.awaits(name) {
 			count++
 		}
 	}

@@ -28,9 +28,8 @@ type node struct {
 
 	// pools lists the pools that select the node.
 	pools []*pool
-	// record is the content of the node's ownership annotation. It is empty if unreadable is set.
-	record     ownership.Record
-	unreadable bool
+	// recorded is the content of the node's ownership annotation.
+	recorded ownership.Annotation
 	// refused is the set of pools whose settings the API server rejects for this node.
 	refused sets.Set[string]
 	// summary is derived from the latest plan for the node.

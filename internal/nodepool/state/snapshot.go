@@ -60,6 +60,10 @@ type PoolSnapshot struct {
 	// is empty if there is none. It is set by the caller, not by [Cluster.Pool].
 	HeldBackBy string
 
+	// Planning reports whether nodes wait for new plans because of a change of the pool. The numbers
+	// above, and the conflicts, may then be those of before.
+	Planning bool
+
 	// Conflicted is the number of members on which an older pool sets a key to another value than
 	// this pool's spec. FirstConflict is an example.
 	Conflicted    int
@@ -98,6 +102,7 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 		OwnedNodes:      len(c.graph.owners.nodes(name)),
 		OwnedKeys:       c.graph.owners.keys(name),
 		Writing:         p.writes.inProgress > 0,
+		Planning:        len(p.unplanned) > 0,
 	}
 	if !p.object.DeletionTimestamp.IsZero() {
 		v.OwnedNodes = c.graph.nodesToClean(p)

@@ -43,14 +43,14 @@ func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time
 func (c *Cluster) BeginWrite(object *corev1.Node, frozen ...string) (plan.NodePlan, func() Dirty) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	record, _ := ownership.Parse(object.Annotations[tidekeeperv1.OwnershipAnnotation])
-	pools := c.graph.poolsOn(object, record)
+	recorded := ownership.Read(object.Annotations[tidekeeperv1.OwnershipAnnotation])
+	pools := c.graph.poolsOn(object, recorded.Record)
 	for _, on := range pools {
 		if p := c.graph.pools[on.Pool.Name]; p != nil {
 			p.writes.inProgress++
 		}
 	}
-	return plan.ForNodeExcept(object, pools, sets.New(frozen...)), func() Dirty {
+	return plan.ForRecorded(object, recorded, pools, sets.New(frozen...)), func() Dirty {
 		return c.change(func(g *graph) {
 			for _, on := range pools {
 				p := g.pools[on.Pool.Name]

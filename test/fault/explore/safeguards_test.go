@@ -99,7 +99,7 @@ var safeguards = []safeguard{
 			File: "internal/nodepool/node_controller.go",
 			Old:  "now := r.clock.Now()\n\t// If this version was overtaken",
 			New: `now := r.clock.Now()
-	if nodePlan.OwnershipChanged {
+	if nodePlan.OwnershipText() != node.Annotations[tidekeeperv1.OwnershipAnnotation] {
 		alone := *nodePlan
 		alone.Set, alone.Remove = nil, nil
 		if err := r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, alone.VersionedPatch(node, now))); err != nil {
