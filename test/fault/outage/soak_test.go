@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -27,7 +28,18 @@ type sample struct {
 	rss, heap   float64 // MiB
 	goroutines  float64
 	connections float64 // goroutines that serve HTTP connections
-	series      int
+	// series and stacks count the metric series by family, and the goroutines by function, so that a
+	// failure can say which have become more.
+	series, stacks map[string]int
+}
+
+// seriesCount returns the number of metric series.
+func (s sample) seriesCount() float64 {
+	sum := 0
+	for _, count := range s.series {
+		sum += count
+	}
+	return float64(sum)
 }
 
 // badDay is the fault scenario for each round of the soak: some writes are rejected, some of their
@@ -81,7 +93,7 @@ func TestSoak(t *testing.T) {
 	fmt.Fprintln(out, "AFTER\tRSS MiB\tHEAP MiB\tGOROUTINES\tOF CONNECTIONS\tSERIES")
 	for _, i := range shown(len(samples)) {
 		s := samples[i]
-		fmt.Fprintf(out, "%s\t%.1f\t%.2f\t%.0f\t%.0f\t%d\n", s.at, s.rss, s.heap, s.goroutines, s.connections, s.series)
+		fmt.Fprintf(out, "%s\t%.1f\t%.2f\t%.0f\t%.0f\t%.0f\n", s.at, s.rss, s.heap, s.goroutines, s.connections, s.seriesCount())
 	}
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
@@ -91,20 +103,24 @@ func TestSoak(t *testing.T) {
 	samples = samples[warm:]
 	third := (len(samples) + 2) / 3
 	early, late := samples[:third], samples[len(samples)-third:]
-	flat := func(what string, factor, slack float64, of func(sample) float64) {
+	// Garbage and requests that are under way only add to a size, so the smallest of several is
+	// compared. What a manager keeps of each round is in all of them.
+	flat := func(what string, factor, slack float64, of func(sample) float64, counts func(sample) map[string]int) {
 		t.Helper()
-		if was, is := median(early, of), median(late, of); is > was*factor+slack {
-			t.Errorf("%s has grown from %.1f to %.1f", what, was, is)
+		was, is := smallest(early, of), smallest(late, of)
+		if of(is) > of(was)*factor+slack {
+			t.Errorf("%s: grown from %.1f to %.1f%s", what, of(was), of(is), grown(counts(was), counts(is)))
 		}
 	}
-	flat("RSS in MiB", 1.25, 8, func(s sample) float64 { return s.rss })
-	flat("the heap in MiB", 1.1, 1, func(s sample) float64 { return s.heap })
+	series, stacks := func(s sample) map[string]int { return s.series }, func(s sample) map[string]int { return s.stacks }
+	flat("RSS in MiB", 1.25, 8, func(s sample) float64 { return s.rss }, stacks)
+	flat("the heap in MiB", 1.1, 1, func(s sample) float64 { return s.heap }, stacks)
 	// The number of goroutines varies by one or two within an hour, but a leak of two per round is
 	// detected.
-	flat("the number of goroutines", 1, 3, func(s sample) float64 { return s.goroutines })
+	flat("goroutines", 1, 3, func(s sample) float64 { return s.goroutines }, stacks)
 	// The number of idle connections depends on the number of concurrent requests.
-	flat("the number of goroutines of connections", 1, 16, func(s sample) float64 { return s.connections })
-	flat("the number of metric series", 1, 8, func(s sample) float64 { return float64(s.series) })
+	flat("goroutines of connections", 1, 16, func(s sample) float64 { return s.connections }, stacks)
+	flat("metric series", 1, 8, sample.seriesCount, series)
 	manager.AssertSound(t)
 }
 
@@ -166,18 +182,19 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	}
 	metrics = manager.ReadMetrics(t)
 	const mebi = 1 << 20
-	s := sample{rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: heap / mebi}
-	s.goroutines, s.connections = goroutines(t, profiles)
-	for _, family := range metrics {
-		s.series += len(family.Metric)
+	s := sample{rss: metrics.Sum("process_resident_memory_bytes") / mebi, heap: heap / mebi, series: map[string]int{}}
+	s.goroutines, s.connections, s.stacks = goroutines(t, profiles)
+	for name, family := range metrics {
+		s.series[name] = len(family.Metric)
 	}
 	return s
 }
 
-// goroutines returns the number of goroutines that serve HTTP connections, and the number of all
-// other goroutines.
-func goroutines(t *testing.T, profiles string) (others, connections float64) {
+// goroutines returns the number of goroutines that serve HTTP connections, the number of all other
+// goroutines, and the numbers by the function in which they began.
+func goroutines(t *testing.T, profiles string) (others, connections float64, stacks map[string]int) {
 	t.Helper()
+	stacks = map[string]int{}
 	// The profile has one paragraph per distinct stack, with its number of goroutines and its
 	// functions.
 	for stack := range strings.SplitSeq(profile(t, profiles, "goroutine?debug=1"), "\n\n") {
@@ -189,6 +206,11 @@ func goroutines(t *testing.T, profiles string) (others, connections float64) {
 		if _, err := fmt.Sscanf(stack, "%f @", &count); err != nil {
 			continue
 		}
+		// The last line is: # ADDRESS FUNCTION FILE:LINE.
+		lines := strings.Split(stack, "\n")
+		if fields := strings.Fields(lines[len(lines)-1]); len(fields) > 2 {
+			stacks[fields[2]] += int(count)
+		}
 		if strings.Contains(stack, "net/http.(*persistConn)") || strings.Contains(stack, "net/http.(*conn).serve") || strings.Contains(stack, "http2") {
 			connections += count
 		} else {
@@ -198,7 +220,7 @@ func goroutines(t *testing.T, profiles string) (others, connections float64) {
 	if others == 0 {
 		t.Fatal("the profile has no goroutines")
 	}
-	return others, connections
+	return others, connections, stacks
 }
 
 // profile returns the named pprof profile of the manager.
@@ -225,11 +247,18 @@ func shown(count int) []int {
 	return indexes
 }
 
-func median(samples []sample, of func(sample) float64) float64 {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = of(s)
+// smallest returns the sample for which `of` is the smallest.
+func smallest(samples []sample, of func(sample) float64) sample {
+	return slices.MinFunc(samples, func(a, b sample) int { return cmp.Compare(of(a), of(b)) })
+}
+
+// grown lists the names whose numbers have become larger, a line each.
+func grown(was, is map[string]int) string {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if is[name] > was[name] {
+			fmt.Fprintf(&text, "\n  %d, before %d: %s", is[name], was[name], name)
+		}
 	}
-	slices.Sort(values)
-	return values[len(values)/2]
+	return text.String()
 }
