@@ -110,7 +110,7 @@ func (f *eventFeed) push(dirty state.Dirty) {
 // planAll computes the plans of all nodes that wait for one, and ends.
 func (f *eventFeed) planAll() {
 	for f.goesOn() {
-		f.push(f.cluster.PlanMore())
+		f.push(f.cluster.Planning.More())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestNodePool_ManyNodes edits a pool with so many nodes that the manager does not plan them at once.
+// TestNodePool_ManyNodes edits a pool with more nodes than the manager plans at once.
 // Its status manages a new key before all nodes are planned. The manager is killed at its first write,
 // at its first write of a node, and in the midst. Each node is written to once, and the pool's status
 // never says of nodes that lack a label that they match the spec.

@@ -132,7 +132,7 @@ func BenchmarkEditOfPool(b *testing.B) {
 				dirty := cluster.SetPool(version(generation))
 				queued := len(dirty.Nodes)
 				for dirty.Unplanned {
-					dirty = cluster.PlanMore()
+					dirty = cluster.Planning.More()
 					queued += len(dirty.Nodes)
 				}
 				if queued != nodes {

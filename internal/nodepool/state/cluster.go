@@ -11,6 +11,7 @@
 //	writes.go      writes of nodes: permission, progress and results
 //	evictions.go   the nodes that may get a NoExecute taint
 //	emptying.go    the nodes that are being emptied within budgets
+//	backlog.go     the nodes that wait for new plans after a change of a pool
 //	graph.go       pools and nodes, and the links between them
 //	pool.go, sums.go, turns.go
 //	               a pool: its members, their resource sums, and which of them may get a
@@ -52,6 +53,8 @@ type Cluster struct {
 	// Emptying has the methods for nodes whose pods are evicted within PodDisruptionBudgets before
 	// the nodes get NoExecute taints.
 	Emptying Emptying
+	// Planning has the method for nodes that wait for new plans.
+	Planning Planning
 	guarded
 }
 
@@ -76,7 +79,7 @@ func (u *guarded) change(do func(g *graph)) Dirty {
 func NewCluster() *Cluster {
 	c := &Cluster{guarded: guarded{graph: newGraph()}}
 	c.Journal = c.graph.journal
-	c.Emptying = Emptying{&c.guarded}
+	c.Emptying, c.Planning = Emptying{&c.guarded}, Planning{&c.guarded}
 	return c
 }
 
@@ -97,11 +100,6 @@ func (c *Cluster) SetPool(object *tidekeeperv1.NodePool) Dirty {
 		g.putPool(object, queued)
 	})
 }
-
-// PlanMore computes the next of the plans that are due because of a change of a pool. It must be
-// called again as long as the result says so. A pool with many nodes is not planned at once, because
-// the model is locked meanwhile.
-func (c *Cluster) PlanMore() Dirty { return c.change((*graph).planMore) }
 
 // PoolWritten updates a pool with the API server's response to a write of the pool's finalizer or
 // status, so that nodes waiting for the write need not wait for the informer. statusWritten is the
@@ -128,10 +126,7 @@ func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.
 		}
 		if plan.IsActive(answer) && !equality.Semantic.DeepEqual(old.Status.Managed, answer.Status.Managed) {
 			p.ahead.queued = p.plans.outdated.Clone()
-			for node := range p.unplanned {
-				p.unplanned[node] = true
-				p.ahead.queued.Insert(node)
-			}
+			p.ahead.queued = p.ahead.queued.Union(g.backlog.queue(answer.Name))
 			g.dirty.Nodes = g.dirty.Nodes.Union(p.ahead.queued)
 		}
 	})
@@ -195,12 +190,8 @@ func (c *Cluster) AllKeys() Dirty {
 func (c *Cluster) StartRecording() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.graph.pools {
-		if len(p.unplanned) > 0 {
-			return // The pool is reconciled again, which leads here, when its nodes are planned.
-		}
-	}
-	if !c.Journal.startMoves() {
+	// A pool is reconciled again, which leads here, when its nodes are planned.
+	if !c.graph.backlog.empty() || !c.Journal.startMoves() {
 		return
 	}
 	for name, p := range c.graph.pools {

@@ -94,7 +94,7 @@ func TestPlanMore(t *testing.T) {
 				all = append(all, tc.meanwhile(f)...)
 			}
 			for all[len(all)-1].Unplanned || len(all) == 1 {
-				all = append(all, f.PlanMore())
+				all = append(all, f.Planning.More())
 			}
 			times := map[string]int{}
 			for _, dirty := range all {

@@ -20,7 +20,7 @@ type Dirty struct {
 	// Utilization is the set of pools for which only the utilization, the pending events or the
 	// writes in progress have changed.
 	Utilization sets.Set[string]
-	// Unplanned is set if nodes wait for new plans: [Cluster.PlanMore] must be called.
+	// Unplanned is set if nodes wait for new plans: [Planning.More] must be called.
 	Unplanned bool
 }
 

@@ -57,7 +57,7 @@ func (e Emptying) Nodes() []string {
 // node that has been emptied. It does nothing if the node is no longer being emptied for the pool.
 func (e Emptying) AllowTaints(pool, name string) Dirty {
 	return e.change(func(g *graph) {
-		p, n := g.pools[pool], g.planned(name)
+		p, n := g.pools[pool], upToDate(g, name)
 		if p != nil && n != nil && p.emptying.Has(name) && !p.turns.emptied.Has(name) {
 			p.turns.emptied.Insert(name)
 			g.planNode(n)

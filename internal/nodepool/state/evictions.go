@@ -24,7 +24,7 @@ func (c *Cluster) AllowEvictions(pool string, names []string, emptied sets.Set[s
 			return
 		}
 		for _, name := range names {
-			if n := g.planned(name); n != nil && p.turns.allow(name, emptied.Has(name), now) {
+			if n := upToDate(g, name); n != nil && p.turns.allow(name, emptied.Has(name), now) {
 				g.planNode(n)
 			}
 		}

@@ -45,19 +45,14 @@ type graph struct {
 	roomChanges uint64
 	// dirty collects the nodes and pools that must be reconciled because of the change in progress.
 	dirty Dirty
-	// plannedAtOnce is the maximum number of nodes that a change of a pool plans while the model is
-	// locked.
-	plannedAtOnce int
+	// backlog has the nodes that wait for new plans.
+	backlog backlog
 }
-
-// plannedAtOnce is the default of the field of the same name. The plans of 5,000 nodes would lock the
-// model for a tenth of a second, in which no node could be written to.
-const plannedAtOnce = 64
 
 func newGraph() graph {
 	return graph{
 		pools: map[string]*pool{}, nodes: map[string]*node{}, loads: load.NewNodes(), owners: ownerIndex{},
-		tainted: map[string]time.Time{}, journal: newJournal(), dirty: newDirty(), plannedAtOnce: plannedAtOnce,
+		tainted: map[string]time.Time{}, journal: newJournal(), dirty: newDirty(), backlog: newBacklog(),
 	}
 }
 
@@ -102,41 +97,8 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool, queued sets.Set[string]) 
 		p.ahead.unplanned = false
 		affected = affected.Union(p.members).Union(g.owners.nodes(name))
 	}
-	for node := range affected {
-		p.unplanned[node] = queued.Has(node)
-	}
-	g.planMore()
-}
-
-// planMore computes plans for the next nodes that wait for one because of a change of a pool.
-func (g *graph) planMore() {
-	left := g.plannedAtOnce
-	for _, p := range g.pools {
-		for node, queued := range p.unplanned {
-			if left == 0 {
-				g.dirty.Unplanned = true
-				return
-			}
-			left--
-			already := g.dirty.Nodes.Has(node)
-			g.planNode(g.nodes[node])
-			if queued && !already {
-				g.dirty.Nodes.Delete(node)
-			}
-		}
-	}
-}
-
-// planned returns a node, or nil if it is unknown. If the node waits for a new plan because of a change
-// of a pool, it is planned first, so that no permission is given for a taint that is no longer due.
-func (g *graph) planned(name string) *node {
-	n := g.nodes[name]
-	for _, p := range g.pools {
-		if _, waits := p.unplanned[name]; waits {
-			g.planNode(n)
-		}
-	}
-	return n
+	g.backlog.add(name, affected, queued)
+	planMore(g)
 }
 
 // plansDiffer reports whether two versions of a pool may lead to different node plans.
@@ -160,7 +122,8 @@ func (g *graph) dropPool(name string) {
 	for key := range setting.Managed(p.object) {
 		g.formerKeys.add(name, key)
 	}
-	affected := p.members.Union(g.owners.nodes(name)).Union(sets.KeySet(p.unplanned))
+	affected := p.members.Union(g.owners.nodes(name)).Union(g.backlog.of(name))
+	g.backlog.drop(name)
 	for member := range p.members {
 		n := g.nodes[member]
 		n.pools = slices.DeleteFunc(n.pools, func(other *pool) bool { return other == p })
@@ -382,14 +345,7 @@ func (g *graph) planNode(n *node) {
 			n.refused.Delete(name)
 		}
 	}
-	for name, p := range g.pools {
-		if _, waited := p.unplanned[n.name]; waited {
-			delete(p.unplanned, n.name)
-			if len(p.unplanned) == 0 {
-				g.dirty.Edited.Insert(name)
-			}
-		}
-	}
+	g.dirty.Edited.Insert(g.backlog.planned(n.name)...)
 	g.emptyingPlanned(n, before.Emptying)
 }
 

@@ -31,9 +31,6 @@ type pool struct {
 	writes  writes
 	// emptying is the set of members that are being emptied within budgets.
 	emptying sets.Set[string]
-	// unplanned has the nodes that need a new plan because of a change of the pool. The value is true
-	// for a node that has been queued already, and that the new plan need not queue again.
-	unplanned map[string]bool
 
 	// statusWritten is the time at which this process last wrote the pool's status. It is zero
 	// before the first write.
@@ -53,7 +50,7 @@ type ahead struct {
 
 func newPool() *pool {
 	return &pool{
-		members: sets.New[string](), turns: newTurns(), emptying: sets.New[string](), unplanned: map[string]bool{},
+		members: sets.New[string](), turns: newTurns(), emptying: sets.New[string](),
 		plans:  plans{outdated: sets.New[string](), annotationsFull: sets.New[string](), conflicts: map[string][]plan.Conflict{}},
 		writes: writes{refused: map[string]string{}, cleanups: map[string]int{}},
 	}

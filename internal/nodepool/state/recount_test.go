@@ -63,7 +63,7 @@ func (w *truth) recount(like *Cluster) *Cluster {
 func TestClusterEqualsRecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := NewCluster()
-		f.graph.plannedAtOnce = rapid.SampledFrom([]int{1, 2, plannedAtOnce}).Draw(t, "planned at once")
+		f.graph.backlog.atOnce = rapid.SampledFrom([]int{1, 2, plannedAtOnce}).Draw(t, "planned at once")
 		w := &truth{map[string]*tidekeeperv1.NodePool{}, map[string]*corev1.Node{}, map[types.UID]*corev1.Pod{}}
 		poolNames := rapid.SampledFrom([]string{"a", "b", "c"})
 		nodeNames := rapid.SampledFrom([]string{"n0", "n1", "n2", "n3"})
@@ -247,7 +247,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 			"withdraw": func(t *rapid.T) {
 				f.Emptying.WithdrawTaints(nodeNames.Draw(t, "node"))
 			},
-			"plan more": func(*rapid.T) { f.PlanMore() },
+			"plan more": func(*rapid.T) { f.Planning.More() },
 			"": func(t *rapid.T) {
 				if planning(f) {
 					return

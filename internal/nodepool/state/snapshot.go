@@ -102,7 +102,7 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 		OwnedNodes:      len(c.graph.owners.nodes(name)),
 		OwnedKeys:       c.graph.owners.keys(name),
 		Writing:         p.writes.inProgress > 0,
-		Planning:        len(p.unplanned) > 0,
+		Planning:        c.graph.backlog.waits(name),
 	}
 	if !p.object.DeletionTimestamp.IsZero() {
 		v.OwnedNodes = c.graph.nodesToClean(p)
