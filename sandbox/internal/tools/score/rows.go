@@ -1,0 +1,95 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// rows lists the operators, and of each the known bugs.
+var rows = []row{
+	{
+		name: "replicaset-false", workload: "replicaset.yaml", command: controllerOf("ReplicaSet", false),
+		known: []mistake{{name: "kubernetes#129795: more pods than wanted", says: []string{"has more pods than the 5 replicas"}}},
+	},
+	{name: "replicaset-true", workload: "replicaset.yaml", command: controllerOf("ReplicaSet", true)},
+	{
+		name: "daemonset-false", workload: "daemonset.yaml", command: controllerOf("DaemonSet", false),
+		known: []mistake{{name: "kubernetes#134937: two pods on a node", says: []string{"a node has one pod of the DaemonSet does not hold"}}},
+	},
+	{name: "daemonset-true", workload: "daemonset.yaml", command: controllerOf("DaemonSet", true)},
+	{
+		name: "job-false", workload: "job.yaml", command: controllerOf("Job", false),
+		known: []mistake{{name: "KEP-5647: more pods than the parallelism", says: []string{"the Job has three active pods at most does not hold"}}},
+	},
+	{name: "job-true", workload: "job.yaml", command: controllerOf("Job", true)},
+	{name: "statefulset-false", workload: "statefulset.yaml", command: controllerOf("StatefulSet", false)},
+	{name: "statefulset-true", workload: "statefulset.yaml", command: controllerOf("StatefulSet", true)},
+	{
+		name: "kuberay-1.2.2", workload: "kuberay.yaml", module: kuberay, version: "v1.2.2", crds: "config/crd/bases", command: kuberayCommand,
+		known: []mistake{{name: "#715: more workers than wanted", says: []string{"there are three workers at most does not hold"}}},
+	},
+	{name: "kuberay-1.3.0", workload: "kuberay.yaml", module: kuberay, version: "v1.3.0", crds: "config/crd/bases", command: kuberayCommand},
+	{
+		name: "rabbitmq-1.6.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.6.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-addr"),
+		known: []mistake{
+			{name: "#782: a claim never grows", says: []string{"persistentvolumeclaims default/persistence-hare-server", "requests.storage is 1Gi, not 2Gi"}},
+			{name: "#653: a resized StatefulSet is deleted again", fault: "StaleStart", asOf: "deleting statefulsets.apps", says: []string{"statefulsets.apps default/hare-server: deleted"}},
+			{name: "#648: a live StatefulSet is deleted", fault: "StaleStart", asOf: "deleting rabbitmqclusters.rabbitmq.com", says: []string{"statefulsets.apps default/hare-server: deleted"}},
+			scaleDown,
+		},
+	},
+	{
+		// Of the bugs of version 1.6.0, only the scale-down is known in this version.
+		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
+		known: []mistake{scaleDown},
+	},
+	{
+		name: "cert-manager-1.19.2", workload: "cert-manager.yaml", module: certManager, version: "v1.19.2", crds: "deploy/crds", main: certManagerMain, command: certManagerCommand,
+		known: []mistake{{name: "cert-manager#8579: two next private keys", fault: "Freeze", says: []string{"a Certificate has one next private key does not hold"}}},
+	},
+	{name: "cert-manager-1.21.2", workload: "cert-manager.yaml", module: certManager, version: "v1.21.2", crds: "deploy/crds", main: certManagerMain, command: certManagerCommand},
+	{
+		name: "cluster-api-1.13.2", workload: "cluster-api.yaml", module: "sigs.k8s.io/cluster-api", version: "v1.13.2", crds: "config/default",
+		command: []string{operator, "--webhook-port=9443"},
+		known:   []mistake{{name: "cluster-api#13649: several MachineSets of one template", says: []string{"the MachineDeployment has one MachineSet does not hold"}}},
+	},
+	{
+		name: "rabbitmq-2.9.0", workload: "rabbitmq.yaml", module: rabbitmq + "/v2", version: "v2.9.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
+		known: []mistake{scaleDown},
+	},
+}
+
+var scaleDown = mistake{name: "#758: a scale-down that is refused is done", says: []string{"statefulsets.apps default/hare-server: spec.replicas is 2, not 3"}}
+
+const kuberay = "github.com/ray-project/kuberay/ray-operator"
+
+// operator is the path of a compiled operator, relative to the directory of its row.
+const operator = "./operator"
+
+var kuberayCommand = []string{operator, "--enable-leader-election=false", "--metrics-addr=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}
+
+const (
+	certManager = "github.com/cert-manager/cert-manager"
+	// The main package of cert-manager is in a module of its own, which module proxies do not serve.
+	certManagerMain = "../hack/cert-manager/main.go"
+)
+
+var certManagerCommand = []string{operator, "-kubeconfig=$KUBECONFIG"}
+
+const rabbitmq = "github.com/rabbitmq/cluster-operator"
+
+func rabbitmqCommand(metricsFlag string) []string {
+	return []string{"env", "KUBE_CONFIG=$KUBECONFIG", "OPERATOR_NAMESPACE=default", operator, metricsFlag + "=127.0.0.1:0"}
+}
+
+// controllerOf returns the command that runs Kubernetes' own controller of a kind. consistent is the
+// value of the feature gate with which the controller waits until its cache shows its own writes.
+func controllerOf(kind string, consistent bool) []string {
+	return []string{
+		"kube-controller-manager", "--kubeconfig=$KUBECONFIG", "--controllers=" + strings.ToLower(kind) + "-controller",
+		fmt.Sprintf("--feature-gates=StaleControllerConsistency%s=%t", kind, consistent), "--leader-elect=false", "--secure-port=0",
+	}
+}
