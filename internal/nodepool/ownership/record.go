@@ -118,8 +118,8 @@ func (r Record) Text(closed Closed) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// MaxLength returns a length, in bytes, that [Record.Text] does not exceed. It takes no time to speak
-// of, and is some times the actual length.
+// MaxLength returns a length, in bytes, that [Record.Text] does not exceed. To compute it costs less
+// than the text.
 func (r Record) MaxLength(closed Closed) int {
 	const (
 		escaped = 6   // bytes of an escaped byte, as in \u0000

@@ -105,10 +105,10 @@ func (c *Cluster) SetPool(object *tidekeeperv1.NodePool) Dirty {
 // status, so that nodes waiting for the write need not wait for the informer. statusWritten is the
 // time of the write, or zero if the status was not written.
 //
-// The waiting nodes, and those without a plan, are queued without new plans, because planning all of
-// them would delay the first writes. The node controller computes a plan for each node before writing it, and the
-// informer's event leads to new plans for all nodes. Until the informer delivers the written
-// version, older versions from the informer are ignored.
+// The waiting nodes, and those that wait for a plan, are queued without new plans, because planning
+// all of them would delay the first writes. The node controller computes a plan for each node before
+// writing it, and the informer's event leads to new plans for all nodes. Until the informer delivers
+// the written version, older versions from the informer are ignored.
 func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.Time) Dirty {
 	return c.change(func(g *graph) {
 		p, known := g.pools[answer.Name]
@@ -125,8 +125,7 @@ func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.
 			p.ahead.unplanned = true
 		}
 		if plan.IsActive(answer) && !equality.Semantic.DeepEqual(old.Status.Managed, answer.Status.Managed) {
-			p.ahead.queued = p.plans.outdated.Clone()
-			p.ahead.queued = p.ahead.queued.Union(g.backlog.queue(answer.Name))
+			p.ahead.queued = p.plans.outdated.Union(g.backlog.queue(answer.Name))
 			g.dirty.Nodes = g.dirty.Nodes.Union(p.ahead.queued)
 		}
 	})
