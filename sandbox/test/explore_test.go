@@ -203,9 +203,11 @@ func TestExploreStaleStarts(t *testing.T) {
 // without faults that end in different states.
 func TestExploreUndisturbed(t *testing.T) {
 	t.Parallel()
-	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
-test "$n" = 1 && echo "WARNING: DATA RACE"
-TURN=$((n % 2)) exec "$1" --mistake turns`
+	// Each run has a kubeconfig of its own. The operator is started twice in the first run.
+	const script = `grep -qxF "$KUBECONFIG" "$0" || echo "$KUBECONFIG" >> "$0"
+n=$(grep -nxF "$KUBECONFIG" "$0" | cut -d: -f1)
+test "$n" = 2 && echo "WARNING: DATA RACE"
+TURN=$(((n - 1) % 2)) exec "$1" --mistake turns`
 	r := command(t, "explore", "--workload", shopWorkload, "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1", "--only", "Restart at step 1", "--",
 		"sh", "-c", script, filepath.Join(t.TempDir(), "starts"), shop(t))
 	for text, in := range map[string]string{

@@ -57,7 +57,11 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 func (r *run) restarted(ctx context.Context) ([]string, error) {
 	limit := time.After(r.Limits.Settle)
 	r.testbed.Operator.Kill()
-	again := false
+	again, first := false, r.outcome.Steps[0]
+	// A start is over when all watches of the first one are open, or if nothing happens for long.
+	over := func(now []string) bool {
+		return len(baseline.Without(first.Watches, now)) == 0 || len(now) > 0 && r.settler.QuietFor() >= first.Took+r.settler.Enough()
+	}
 	for {
 		now := r.settler.Watches()
 		switch {
@@ -66,7 +70,7 @@ func (r *run) restarted(ctx context.Context) ([]string, error) {
 				return nil, err
 			}
 			again = true
-		case again && len(baseline.Without(r.outcome.Steps[0].Watches, now)) == 0, again && len(now) > 0 && r.settler.QuietFor() >= r.settler.Enough():
+		case again && over(now):
 			return now, nil
 		case again && len(r.testbed.Operator.Ends()) > 0:
 			return nil, nil

@@ -132,7 +132,7 @@ func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) 
 	if len(pair.Env) > 0 {
 		args = append(append(args, "env"), pair.Env...)
 	}
-	args = append(args, p.Operators, "--"+which, pair.Name, "--starts", filepath.Join(dir, "starts"))
+	args = append(args, p.Operators, "--"+which, pair.Name, "--runs", filepath.Join(dir, "runs"))
 	var report bytes.Buffer
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,13 +119,13 @@ func readyEarly(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// eitherEnd writes a value that it chooses at each start. The buggy variant alternates between two
+// eitherEnd writes a value that it chooses in each run. The buggy variant alternates between two
 // values, which simulates a race condition. The correct variant chooses a random value in every
 // run, which is legitimate.
 func eitherEnd(ctx context.Context, o *operator, t *Thing) error {
 	chosen := rand.String(20)
 	if o.wrong {
-		chosen = fmt.Sprint(2 + o.count()%2)
+		chosen = fmt.Sprint(2 + o.number()%2)
 	}
 	_, err := o.client.CoreV1().ConfigMaps(t.Namespace).Create(ctx, child(t, t.Name, map[string]string{"replicas": chosen}), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -133,30 +134,31 @@ func eitherEnd(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// count returns how often the operator has been started in all runs together.
-func (o *operator) count() int {
-	text, _ := os.ReadFile(o.starts)
-	return bytes.Count(text, []byte("\n"))
+// number returns the number of the run, from 1 on, according to the file that --runs names. Each run
+// has a kubeconfig of its own.
+func (o *operator) number() int {
+	text, _ := os.ReadFile(o.runs)
+	return 1 + slices.Index(strings.Split(string(text), "\n"), os.Getenv("KUBECONFIG"))
 }
 
-// started records a start of the operator in the file that --starts names.
+// started records the run in the file that --runs names, at the operator's first start in it.
 func (o *operator) started() error {
-	if o.starts == "" {
+	if o.runs == "" || o.number() > 0 {
 		return nil
 	}
-	file, err := os.OpenFile(o.starts, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(o.runs, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(file, os.Getpid())
+	fmt.Fprintln(file, os.Getenv("KUBECONFIG"))
 	return file.Close()
 }
 
 // secondRun handles a Thing like the function observedBehind. The buggy variant prints a data race,
-// but only in the second process that is started, which runs the second run without faults.
+// but only in the second run without faults.
 func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	switch {
-	case o.wrong && o.count() == 2:
+	case o.wrong && o.number() == 2:
 		fmt.Fprintln(os.Stderr, "WARNING: DATA RACE")
 	default:
 		fmt.Fprintln(os.Stderr, `level=INFO msg="no panic: no data race, no fatal error: all is well"`)

@@ -88,10 +88,10 @@ var programs = map[string]func(context.Context, *operator, cache.SharedIndexInfo
 
 func main() {
 	mistake := flag.String("mistake", "", "the pair whose mistake to make")
-	starts := flag.String("starts", "", "a file with a line for each start of the operator")
+	runs := flag.String("runs", "", "a file with a line for each run in which the operator has been started")
 	right := flag.String("right", "", "the pair whose mistake not to make")
 	flag.Parse()
-	o := &operator{starts: *starts, wrong: *mistake != "", name: *mistake + *right}
+	o := &operator{runs: *runs, wrong: *mistake != "", name: *mistake + *right}
 	fmt.Fprintln(os.Stderr, "operator:", o.run(context.Background()))
 	os.Exit(1)
 }

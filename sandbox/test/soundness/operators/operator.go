@@ -63,11 +63,11 @@ var (
 
 // operator holds the state that all operators have in common.
 type operator struct {
-	name, starts string
-	wrong        bool
-	config       *rest.Config
-	client       kubernetes.Interface
-	things       dynamic.NamespaceableResourceInterface
+	name, runs string
+	wrong      bool
+	config     *rest.Config
+	client     kubernetes.Interface
+	things     dynamic.NamespaceableResourceInterface
 	// cached lists the Things in the informer's cache; maps lists the ConfigMaps in their
 	// informer's cache.
 	cached cache.GenericLister
