@@ -38,6 +38,16 @@ type figure struct {
 	Key, What, Unit, LimitIs, BesideIs string
 	Value, Limit, Beside, Within       float64
 	Most                               *float64
+	// Pairs lists Value as a multiple of Limit in pairs of measurements, if there was more than one.
+	Pairs []float64
+}
+
+// ratio returns the value as a multiple of the limit: the median of the pairs, if there are pairs.
+func (f *figure) ratio() float64 {
+	if len(f.Pairs) == 0 {
+		return f.Value / f.Limit
+	}
+	return slices.Sorted(slices.Values(f.Pairs))[len(f.Pairs)/2]
 }
 
 // benchmark is a recorded run of the benchmark.
@@ -243,13 +253,16 @@ func (r *benchmark) table() []byte {
 	for _, f := range r.Figures {
 		ratio, target := "", ""
 		if f.Limit > 0 {
-			ratio = fmt.Sprintf("%.2f", f.Value/f.Limit)
+			ratio = fmt.Sprintf("%.2f", f.ratio())
+		}
+		if len(f.Pairs) > 1 {
+			ratio += fmt.Sprintf(" (%.2f to %.2f)", slices.Min(f.Pairs), slices.Max(f.Pairs))
 		}
 		reached := "reached"
 		switch {
 		case f.Within > 0:
 			target = fmt.Sprintf("at most %g × the limit", f.Within)
-			if f.Value > f.Within*f.Limit {
+			if f.ratio() > f.Within {
 				reached = "**missed**"
 			}
 		case f.Most != nil:

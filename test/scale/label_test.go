@@ -60,7 +60,7 @@ func (r *run) labels(t *testing.T, files map[string][]byte) {
 	limited, unlimited := r.labelsOneByOne(t)
 	r.report.add(figure{
 		Key: "label", What: fmt.Sprintf("a label to %d nodes, from the apply to the last node right", r.nodes), Value: median(ours), Unit: "s",
-		Limit: median(bare), LimitIs: "a bare client, 32 at a time", Within: 1.15,
+		Limit: median(bare), LimitIs: "a bare client, 32 at a time", Within: 1.15, Pairs: pairsOf(ours, bare),
 		Beside: limited * float64(r.nodes), BesideIs: fmt.Sprintf("one by one under client-go's limits, by %d nodes", r.oneByOne),
 	})
 	r.report.add(figure{

@@ -24,8 +24,7 @@ func (r *run) questions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := r.listPods(t)
-	for _, q := range []struct {
+	questions := []struct {
 		key, what string
 		args      []string
 		within    float64
@@ -34,20 +33,25 @@ func (r *run) questions(t *testing.T) {
 		{"command-describe", "pools describe, as a command", []string{"pools", "describe", poolName}, 1.2},
 		{"command-fit", "pools fit, as a command", []string{"pools", "fit", "--cpu=1"}, 0},
 		{"command-loss", "pools loss, as a command, of each node", []string{"pools", "loss"}, 0},
-	} {
-		took := time.Duration(0)
-		for range r.rounds {
+	}
+	var lists []time.Duration
+	took := make([][]time.Duration, len(questions))
+	for range r.rounds {
+		lists = append(lists, r.listPods(t))
+		for i, q := range questions {
 			begin := time.Now()
 			out, err := exec.CommandContext(t.Context(), plugin, append(q.args, "--kubeconfig="+r.Kubeconfig)...).CombinedOutput()
 			// Exit code 2 is a valid result of these commands.
 			if failed := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 2) {
 				t.Fatalf("%v: %v\n%s", q.args, err, out)
 			}
-			took += time.Since(begin)
+			took[i] = append(took[i], time.Since(begin))
 		}
+	}
+	for i, q := range questions {
 		r.report.add(figure{
-			Key: q.key, What: q.what, Value: took.Seconds() / float64(r.rounds), Unit: "s",
-			Limit: list.Seconds(), LimitIs: "a typed list of the pods alone", Within: q.within,
+			Key: q.key, What: q.what, Value: median(took[i]), Unit: "s",
+			Limit: median(lists), LimitIs: "a typed list of the pods alone", Within: q.within, Pairs: pairsOf(took[i], lists),
 		})
 	}
 }
@@ -62,16 +66,14 @@ func (r *run) listPods(t *testing.T) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := time.Duration(0)
-	for range r.rounds {
-		begin := time.Now()
-		pods, err := clientset.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took += time.Since(begin); len(pods.Items) < r.pods {
-			t.Fatalf("the list has %d pods", len(pods.Items))
-		}
+	begin := time.Now()
+	pods, err := clientset.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return took / time.Duration(r.rounds)
+	took := time.Since(begin)
+	if len(pods.Items) < r.pods {
+		t.Fatalf("the list has %d pods", len(pods.Items))
+	}
+	return took
 }

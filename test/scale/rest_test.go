@@ -51,7 +51,7 @@ func (r *run) startUp(t *testing.T) {
 	}
 	r.report.add(figure{
 		Key: "startup", What: "start-up, from the start of the process to the first correct status", Value: median(ours), Unit: "s",
-		Limit: median(bare), LimitIs: "a bare typed list of the same objects", Within: 1,
+		Limit: median(bare), LimitIs: "a bare typed list of the same objects", Within: 1, Pairs: pairsOf(ours, bare),
 	})
 }
 

@@ -154,9 +154,9 @@ func (o outcome) meanReads() float64 { return float64(o.reads) / float64(max(1, 
 
 func (o outcome) restarted(of int) string { return fmt.Sprintf("%d of %d restarted", len(o.late), of) }
 
-// percentile returns the smallest duration that the given percentage of durations does not exceed,
-// or -1 if there are none.
-func percentile(all []time.Duration, percent int) time.Duration {
+// percentile returns the smallest value that the given percentage of values does not exceed, or -1 if
+// there are none.
+func percentile[N ~int64 | ~float64](all []N, percent int) N {
 	if len(all) == 0 {
 		return -1
 	}

@@ -41,9 +41,9 @@ var extents = map[string]extent{
 	// The size "tiny" takes a minute. It checks that everything can be measured, and that the
 	// manager does no unnecessary work.
 	"tiny":   {clusterSize: clusterSize{40, 1_200, 60}, rounds: 1, silence: 3 * time.Second, rest: 8 * time.Second, churn: 2 * time.Second, lead: 3 * time.Second, patience: 5 * time.Minute, oneByOne: 5},
-	"small":  {clusterSize: clusterSize{100, 3_000, 200}, rounds: 1, silence: 10 * time.Second, rest: 15 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: 5 * time.Minute, oneByOne: 15},
-	"medium": {clusterSize: clusterSize{1_000, 30_000, 2_000}, rounds: 3, silence: 10 * time.Second, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
-	"full":   {clusterSize: clusterSize{5_000, 150_000, 10_000}, rounds: 3, silence: 10 * time.Second, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100, scarce: true},
+	"small":  {clusterSize: clusterSize{100, 3_000, 200}, rounds: 5, silence: 10 * time.Second, rest: 15 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: 5 * time.Minute, oneByOne: 15},
+	"medium": {clusterSize: clusterSize{1_000, 30_000, 2_000}, rounds: 5, silence: 10 * time.Second, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
+	"full":   {clusterSize: clusterSize{5_000, 150_000, 10_000}, rounds: 5, silence: 10 * time.Second, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100, scarce: true},
 }
 
 // run is one run of the benchmark.
@@ -76,6 +76,9 @@ func TestScale(t *testing.T) {
 	}
 	if !whole() {
 		e.silence, e.rest = 2*time.Second, 4*time.Second
+	}
+	if os.Getenv("TEST_ALL") != "" {
+		e.rounds = 1 // No test depends on a ratio.
 	}
 	report := newReport(t, e.clusterSize)
 	cluster := startCluster(t, e.scarce, "--audit", "--pod-events=false", fmt.Sprintf("--nodes=%d", min(e.nodes, nodesAtOnce)))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -29,6 +30,9 @@ type figure struct {
 	// Limit is a lower bound of the value, measured in the same run; LimitIs describes it.
 	Limit   float64 `json:"limit,omitempty"`
 	LimitIs string  `json:"limitIs,omitempty"`
+	// Pairs lists Value as a multiple of Limit in pairs of measurements, one of each in turn. It is
+	// empty if each was measured once. With pairs, Value and Limit are medians.
+	Pairs []float64 `json:"pairs,omitempty"`
 	// Within is the maximum of Value as a multiple of Limit; Most is its absolute maximum. A row
 	// with neither is only informational.
 	Within float64  `json:"within,omitempty"`
@@ -38,9 +42,37 @@ type figure struct {
 	BesideIs string  `json:"besideIs,omitempty"`
 }
 
+// ratio returns the value as a multiple of the limit: the median of the pairs, if there are pairs.
+func (f *figure) ratio() float64 {
+	if len(f.Pairs) > 0 {
+		return percentile(f.Pairs, 50)
+	}
+	return f.Value / f.Limit
+}
+
+// ratioText formats the ratio, with the smallest and the largest of several pairs.
+func (f *figure) ratioText() string {
+	switch {
+	case f.Limit == 0:
+		return ""
+	case len(f.Pairs) > 1:
+		return fmt.Sprintf("%.2f (%.2f to %.2f)", f.ratio(), slices.Min(f.Pairs), slices.Max(f.Pairs))
+	}
+	return fmt.Sprintf("%.2f", f.ratio())
+}
+
+// pairsOf returns the ratios of measurements that were made in turn.
+func pairsOf(values, limits []time.Duration) []float64 {
+	pairs := make([]float64, len(values))
+	for i := range values {
+		pairs[i] = values[i].Seconds() / limits[i].Seconds()
+	}
+	return pairs
+}
+
 // reached reports whether the row meets its target.
 func (f *figure) reached() bool {
-	return (f.Within == 0 || f.Value <= f.Within*f.Limit) && (f.Most == nil || f.Value <= *f.Most)
+	return (f.Within == 0 || f.ratio() <= f.Within) && (f.Most == nil || f.Value <= *f.Most)
 }
 
 func (f *figure) target() string {
@@ -108,12 +140,8 @@ func (r *report) print(t *testing.T) {
 		r.Scale, r.Nodes, r.Pods, r.Schedules, r.Cores, r.Load, framework.LoadAverage(t), time.Since(r.start).Round(time.Second))
 	fmt.Fprintln(out, "WHAT\tMEASURED\tLIMIT\t×\tTO REACH\tREACHED\tINSTEAD")
 	for _, f := range r.Figures {
-		ratio := ""
-		if f.Limit > 0 {
-			ratio = fmt.Sprintf("%.2f", f.Value/f.Limit)
-		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.What, number(f.Value, f.Unit),
-			f.number(f.Limit, f.LimitIs), ratio, f.target(), f.verdict(), f.number(f.Beside, f.BesideIs))
+			f.number(f.Limit, f.LimitIs), f.ratioText(), f.target(), f.verdict(), f.number(f.Beside, f.BesideIs))
 	}
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
