@@ -17,9 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// schedulesDue measures ScheduledRestarts that are all due at the same time, and a bare client that
-// sends the same patches, in turn. If memory is scarce it measures each of them once, because the
-// controller manager, without which no restart ends, holds all pods.
+// schedulesDue measures ScheduledRestarts that are all due at the same time.
 func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.manager.Stop(t)
@@ -29,61 +27,9 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 		r.Component(t, "kill", controllerManager)
 	}
 	r.putDeployments(t, nil)
-	rounds := r.rounds
-	if r.scarce {
-		rounds = 1
-	}
-	var ours, bares []time.Duration
-	var late, bareLate [][]time.Duration
-	for round := range rounds {
-		r.start(t, fmt.Sprintf("--max-concurrent-restarts=%d", r.schedules), "--restart-namespace-share=100", "--pprof-bind-address="+r.pprof)
-		at := r.makeDue(t, round == 0)
-		audit := r.Audit(t, "tidekeeper/")
-		var requests []framework.Request
-		if round == 0 {
-			requests = r.waiting(t, audit, at)
-		}
-		time.Sleep(time.Until(at.Add(-200 * time.Millisecond))) // sleep: until just before the tick
-		profile := r.profileCPU(time.Second + time.Duration(r.schedules)*time.Millisecond)
-		took, each := r.followDue(t, audit, requests, at)
-		files[r.report.Scale+"-due-cpu.pprof"] = <-profile
-		if round+1 < rounds {
-			r.endRestarts(t)
-		}
-		r.manager.Stop(t)
-		bare, bareEach := r.bareRestarts(t, false)
-		ours, late, bares, bareLate = append(ours, took), append(late, each), append(bares, bare), append(bareLate, bareEach)
-	}
-	both, _ := r.bareRestarts(t, true)
-	r.report.add(figure{
-		Key: "due", What: fmt.Sprintf("%d schedules due at once, until all are patched", r.schedules), Value: median(ours), Unit: "s",
-		Limit: median(bares), LimitIs: "a bare client, 64 at a time, that patches and writes no status", Within: 1.3, Pairs: pairsOf(ours, bares),
-		Beside: both.Seconds(), BesideIs: "a bare client that also writes the status first",
-	})
-	for _, percent := range []int{50, 99, 100} {
-		of := func(rounds [][]time.Duration) (all []time.Duration) {
-			for _, each := range rounds {
-				all = append(all, percentile(each, percent))
-			}
-			return all
-		}
-		f := figure{
-			Key: fmt.Sprintf("late-%d", percent), What: fmt.Sprintf("… lateness, %s", map[int]string{50: "median", 99: "99th percentile", 100: "worst"}[percent]),
-			Value: median(of(late)), Unit: "s",
-			Limit: median(of(bareLate)), LimitIs: "that client", Pairs: pairsOf(of(late), of(bareLate)),
-		}
-		if percent == 99 {
-			f.Within = 1.3
-		}
-		r.report.add(f)
-	}
-}
-
-// waiting measures the manager while the schedules wait for the time at, until it claims the first.
-// It returns the requests that the manager has sent.
-func (r *run) waiting(t *testing.T, audit *framework.Audit, at time.Time) []framework.Request {
-	t.Helper()
-	claimed := claimAhead(r.schedules)
+	r.start(t, fmt.Sprintf("--max-concurrent-restarts=%d", r.schedules), "--restart-namespace-share=100", "--pprof-bind-address="+r.pprof)
+	at, claimed := r.makeDue(t), claimAhead(r.schedules)
+	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), framework.CPUTime(t, r.manager.Pid())
 	time.Sleep(time.Until(at.Add(-claimed - 500*time.Millisecond))) // sleep: the manager is observed while the schedules wait
 	used := (framework.CPUTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
@@ -98,14 +44,9 @@ func (r *run) waiting(t *testing.T, audit *framework.Audit, at time.Time) []fram
 	}
 	r.report.add(figure{Key: "wait", What: fmt.Sprintf("%d schedules that wait: requests", r.schedules), Value: asked, Most: new(0.0)})
 	r.report.add(figure{Key: "wait-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(0.5)})
-	return requests
-}
-
-// followDue waits until all Deployments have been patched, and returns how long after the time at that
-// was, and how late the manager sent each patch. requests has the requests that have been read from
-// the audit log before.
-func (r *run) followDue(t *testing.T, audit *framework.Audit, requests []framework.Request, at time.Time) (took time.Duration, late []time.Duration) {
-	t.Helper()
+	time.Sleep(time.Until(at.Add(-200 * time.Millisecond))) // sleep: until just before the tick
+	profile := r.profileCPU(time.Second + time.Duration(r.schedules)*time.Millisecond)
+	var late []time.Duration
 	var last time.Time
 	patched := map[string]int{}
 	framework.EventuallyWithin(t, r.patience, "all workloads are restarted", func() error {
@@ -126,48 +67,39 @@ func (r *run) followDue(t *testing.T, audit *framework.Audit, requests []framewo
 		}
 		return nil
 	})
+	files[r.report.Scale+"-due-cpu.pprof"] = <-profile
 	for name, times := range patched {
 		if times != 1 {
 			t.Errorf("Deployment %s was patched %d times for one tick, want once", name, times)
 		}
 	}
-	return last.Sub(at), late
-}
-
-// endRestarts lets the controller manager complete the rollouts, and waits until no restart is
-// running.
-func (r *run) endRestarts(t *testing.T) {
-	t.Helper()
-	r.Component(t, "start", controllerManager)
-	framework.EventuallyWithin(t, r.patience, "all restarts have ended", func() error {
-		list := &tidekeeperv1.ScheduledRestartList{}
-		if err := r.List(t.Context(), list); err != nil {
-			return err
-		}
-		running := 0
-		for i := range list.Items {
-			if list.Items[i].Status.Active != nil {
-				running++
-			}
-		}
-		if running > 0 {
-			time.Sleep(time.Second) // sleep: a list of many objects takes CPU time from the measured processes
-			return fmt.Errorf("%d of %d are running", running, len(list.Items))
-		}
-		return nil
+	r.manager.Stop(t)
+	both, _ := r.bareRestarts(t, true)
+	patchOnly, bareLate := r.bareRestarts(t, false)
+	r.report.add(figure{
+		Key: "due", What: fmt.Sprintf("%d schedules due at once, until all are patched", r.schedules), Value: last.Sub(at).Seconds(), Unit: "s",
+		Limit: patchOnly.Seconds(), LimitIs: "a bare client, 64 at a time, that patches and writes no status", Within: 1.3,
+		Beside: both.Seconds(), BesideIs: "a bare client that also writes the status first",
 	})
-	r.Component(t, "kill", controllerManager)
+	for _, percent := range []int{50, 99, 100} {
+		f := figure{
+			Key: fmt.Sprintf("late-%d", percent), What: fmt.Sprintf("… lateness, %s", map[int]string{50: "median", 99: "99th percentile", 100: "worst"}[percent]),
+			Value: percentile(late, percent).Seconds(), Unit: "s",
+			Limit: percentile(bareLate, percent).Seconds(), LimitIs: "that client",
+		}
+		if percent == 99 {
+			f.Within = 1.3
+		}
+		r.report.add(f)
+	}
 }
 
-// makeDue creates the ScheduledRestarts, if create is set, and requests a restart of all of them for
-// the same time, which it returns. The slower their creation was on this machine, the later the
-// returned time is.
-func (r *run) makeDue(t *testing.T, create bool) (at time.Time) {
+// makeDue creates the ScheduledRestarts and requests a restart of all of them for the same time,
+// which it returns. The slower their creation was on this machine, the later the returned time is.
+func (r *run) makeDue(t *testing.T) (at time.Time) {
 	t.Helper()
 	began := time.Now()
-	if create {
-		forEach(t, 64, r.schedules, func(i int) error { return r.Create(t.Context(), restartOf(objectName(i))) })
-	}
+	forEach(t, 64, r.schedules, func(i int) error { return r.Create(t.Context(), restartOf(objectName(i))) })
 	r.awaitScheduled(t)
 	claimed := claimAhead(r.schedules)
 	for lead := r.lead + 2*time.Since(began); ; lead *= 2 {
