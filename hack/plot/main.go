@@ -47,7 +47,15 @@ func (f *figure) ratio() float64 {
 	if len(f.Pairs) == 0 {
 		return f.Value / f.Limit
 	}
-	return slices.Sorted(slices.Values(f.Pairs))[len(f.Pairs)/2]
+	return slices.Sorted(slices.Values(f.Pairs))[(len(f.Pairs)-1)/2]
+}
+
+// isWithin reports whether the value is at most Within times the limit, also if both are 0.
+func (f *figure) isWithin() bool {
+	if len(f.Pairs) > 0 {
+		return f.ratio() <= f.Within
+	}
+	return f.Value <= f.Within*f.Limit
 }
 
 // benchmark is a recorded run of the benchmark.
@@ -262,7 +270,7 @@ func (r *benchmark) table() []byte {
 		switch {
 		case f.Within > 0:
 			target = fmt.Sprintf("at most %g × the limit", f.Within)
-			if f.ratio() > f.Within {
+			if !f.isWithin() {
 				reached = "**missed**"
 			}
 		case f.Most != nil:

@@ -15,8 +15,8 @@ import (
 
 // TestNodePool_ManyNodes edits a pool with more nodes than the manager plans at once.
 // Its status manages a new key before all nodes are planned. The manager is killed at its first write,
-// at its first write of a node, and in the midst. Each node is written to once, and the pool's status
-// never says of nodes that lack a label that they match the spec.
+// at its first write of a node, and in the midst. Each node is written to once, and has the label when
+// the pool's status says that it is healthy.
 func TestNodePool_ManyNodes(t *testing.T) {
 	const nodes = 150
 	c := framework.Start(t, "--audit", fmt.Sprintf("--nodes=%d", nodes))

@@ -70,9 +70,17 @@ func pairsOf(values, limits []time.Duration) []float64 {
 	return pairs
 }
 
+// isWithin reports whether the value is at most Within times the limit, also if both are 0.
+func (f *figure) isWithin() bool {
+	if len(f.Pairs) > 0 {
+		return f.ratio() <= f.Within
+	}
+	return f.Value <= f.Within*f.Limit
+}
+
 // reached reports whether the row meets its target.
 func (f *figure) reached() bool {
-	return (f.Within == 0 || f.ratio() <= f.Within) && (f.Most == nil || f.Value <= *f.Most)
+	return (f.Within == 0 || f.isWithin()) && (f.Most == nil || f.Value <= *f.Most)
 }
 
 func (f *figure) target() string {

@@ -5,10 +5,16 @@ package plan
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 )
+
+// ForNodeExcept is like ForNode, but neither adds nor removes settings of the pools named in `frozen`.
+func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
+	return ForRecorded(node, ownership.Read(node.Annotations[tidekeeperv1.OwnershipAnnotation]), pools, frozen)
+}
 
 // Unlimited returns the plan for the pools, which must be in order of precedence, whatever the size
 // of the node's annotations.

@@ -59,17 +59,11 @@ type PoolOnNode struct {
 //   - The annotations of a node have a size limit. A pool whose annotations do not fit sets nothing
 //     on the node. Other pools, older or younger, are not affected.
 func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
-	return ForNodeExcept(node, pools, nil)
+	return ForRecorded(node, ownership.Read(node.Annotations[tidekeeperv1.OwnershipAnnotation]), pools, nil)
 }
 
-// ForNodeExcept is like [ForNode], but neither adds nor removes settings of the pools named in
-// `frozen`.
-func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
-	return ForRecorded(node, ownership.Read(node.Annotations[tidekeeperv1.OwnershipAnnotation]), pools, frozen)
-}
-
-// ForRecorded is like [ForNodeExcept], for callers that have parsed the node's ownership annotation
-// before. To parse it takes longer than the rest of a plan.
+// ForRecorded is like [ForNode], for callers that have parsed the node's ownership annotation. It
+// neither adds nor removes settings of the pools named in `frozen`.
 func ForRecorded(node *corev1.Node, recorded ownership.Annotation, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
 	pools = slices.SortedFunc(slices.Values(pools), func(a, b PoolOnNode) int { return ByPrecedence(a.Pool, b.Pool) })
 	in := input{node: node, recorded: recorded, pools: pools, frozen: frozen}

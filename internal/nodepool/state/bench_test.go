@@ -110,7 +110,7 @@ func BenchmarkHeadroomAsks(b *testing.B) {
 }
 
 // BenchmarkEditOfPool measures a change of a label in the spec of a pool whose nodes all have its
-// labels and a taint: the new plans of all nodes. Nothing is written to a node before they are made.
+// labels and a taint: the new plans of all nodes.
 func BenchmarkEditOfPool(b *testing.B) {
 	for _, nodes := range []int{100, 1_000, 5_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {

@@ -91,7 +91,7 @@ func (e *Explorer) inputs() results.Inputs {
 // streamed returns a report line that lists the watched resources whose initial list cannot be
 // stale, because the operator streams it or requests a current list.
 func streamed(base *baseline.Baseline) []string {
-	resources := baseline.Without(base.Watched, base.Listed)
+	resources := slices.DeleteFunc(slices.Clone(base.Watched), func(resource string) bool { return slices.Contains(base.Listed, resource) })
 	if len(resources) == 0 {
 		return nil
 	}

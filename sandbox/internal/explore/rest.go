@@ -9,7 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -60,7 +61,7 @@ func (r *run) restarted(ctx context.Context) ([]string, error) {
 	again, first := false, r.outcome.Steps[0]
 	// A start is over when all watches of the first one are open, or if nothing happens for long.
 	over := func(now []string) bool {
-		return len(baseline.Without(first.Watches, now)) == 0 || len(now) > 0 && r.settler.QuietFor() >= first.Took+r.settler.Enough()
+		return sets.New(now...).HasAll(first.Watches...) || len(now) > 0 && r.settler.QuietFor() >= first.Took+r.settler.Enough()
 	}
 	for {
 		now := r.settler.Watches()

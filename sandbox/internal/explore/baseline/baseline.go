@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
@@ -171,8 +172,8 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 // after a restart if a run ended with one. Of a shortened workload, it returns only resources in the
 // baseline of the complete workload, `longer`.
 func atStart(longer *Baseline, runs ...*observe.Record) []string {
-	watched := slices.Clone(runs[0].Steps[0].Watches)
-	keep := func(resources []string) { watched = Without(watched, Without(watched, resources)) }
+	watched := sets.New(runs[0].Steps[0].Watches...)
+	keep := func(resources []string) { watched = watched.Intersection(sets.New(resources...)) }
 	for _, o := range runs {
 		keep(o.Steps[0].Watches)
 		if o.Restarted != nil {
@@ -182,12 +183,7 @@ func atStart(longer *Baseline, runs ...*observe.Record) []string {
 	if longer != nil {
 		keep(longer.AtStart)
 	}
-	return watched
-}
-
-// Without returns the items of `all` that are not in `others`.
-func Without(all, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(item string) bool { return slices.Contains(others, item) })
+	return sets.List(watched)
 }
 
 // LockKeys returns the set of keys of objects used for leader election. It returns nil if `b` is

@@ -7,6 +7,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
@@ -134,7 +136,7 @@ func (s *Settler) Watches() []string { return s.Proxy.Watched() }
 // MissingWatches returns the resources that the operator watches after any of its starts, according
 // to the baseline, but does not watch now. A start of the operator is complete when this list is empty.
 func (s *Settler) MissingWatches() []string {
-	return baseline.Without(s.Base.AtStart, s.Watches())
+	return sets.List(sets.New(s.Base.AtStart...).Difference(sets.New(s.Watches()...)))
 }
 
 // RequestsIn counts the reads and writes that the operator has sent in the current step, within the
