@@ -7,8 +7,8 @@ SHELL := /bin/bash
 GO ?= go
 # All is compiled alike, so that what many need is compiled once; only the race detector needs
 # another way, and a C compiler. What go test would have vet look for, make lint finds.
-FLAGS := $(strip $(filter-out -trimpath -vet=off,$(shell $(GO) env GOFLAGS)))
-export GOFLAGS := -trimpath -vet=off $(FLAGS)
+FLAGS := $(strip $(filter-out -trimpath -vet=off -toolexec=%,$(shell $(GO) env GOFLAGS)))
+export GOFLAGS := -trimpath -vet=off -toolexec=$(CURDIR)/sandbox/hack/toolexec $(FLAGS)
 export CGO_ENABLED := 0
 # kubectl for install, deploy and so on; bin/kubectl is the sandbox's own.
 KUBECTL ?= kubectl

@@ -116,9 +116,11 @@ func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 	}
 }
 
-// make builds a target of the repository's Makefile.
+// make builds a target of the repository's Makefile. Compilers get the processor time that the tests
+// leave: tests whose processes do not get any run into timeouts and repeat requests, and then need
+// more of it.
 func (r *runner) make(ctx context.Context, target string) error {
-	command := r.command(ctx, append([]string{"make", "--no-print-directory"}, strings.Fields(target)...), nil)
+	command := r.command(ctx, append([]string{"nice", "-n", "10", "make", "--no-print-directory"}, strings.Fields(target)...), nil)
 	command.Stdout, command.Stderr = r.screen, r.screen
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("make %s: %w", target, err)
