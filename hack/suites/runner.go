@@ -120,7 +120,7 @@ func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 // leave: tests whose processes do not get any run into timeouts and repeat requests, and then need
 // more of it.
 func (r *runner) make(ctx context.Context, target string) error {
-	command := r.command(ctx, append([]string{"nice", "-n", "10", "make", "--no-print-directory"}, strings.Fields(target)...), nil)
+	command := r.command(ctx, append([]string{"nice", "-n", "5", "make", "--no-print-directory"}, strings.Fields(target)...), nil)
 	command.Stdout, command.Stderr = r.screen, r.screen
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("make %s: %w", target, err)

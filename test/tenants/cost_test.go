@@ -183,19 +183,21 @@ func (s *stage) calendar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	complaints := &bytes.Buffer{}
+	command.Stderr = complaints
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	out := &bytes.Buffer{}
 	if _, err := io.CopyN(out, pipe, 1); err != nil {
-		t.Fatal(err)
+		t.Fatalf("it says nothing: %v, %v: %s", err, command.Wait(), complaints)
 	}
 	// The command is still running, because its output is larger than a pipe's buffer. Once it has
 	// exited, its reported peak memory would include its parent's memory at the time of the fork.
 	_, most := framework.ResidentMiB(t, command.Process.Pid)
 	_, err = io.Copy(out, pipe)
 	if err := errors.Join(err, command.Wait()); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %s", err, complaints)
 	}
 	if most == 0 || most > mostOfPlugin {
 		t.Errorf("it took %.0f MiB, want at most %d", most, mostOfPlugin)

@@ -184,20 +184,30 @@ func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// creates sends an object as the hostile tenant. A busy API server may not complete the request for
-// a very large object in time. The request is then sent again; it may have created the object.
+// creates sends an object as the hostile tenant.
 func (s *stage) creates(t *testing.T, o client.Object) {
 	t.Helper()
 	again := false
-	framework.Eventually(t, fmt.Sprintf("%T %s is created", o, o.GetName()), func() error {
+	answered(t, "create", o, func() error {
 		err := s.mallory.Create(t.Context(), o)
-		switch {
-		case err == nil, again && apierrors.IsAlreadyExists(err):
+		if again && apierrors.IsAlreadyExists(err) {
 			return nil
-		case !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err):
-			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
 		}
 		again = true
+		return err
+	})
+}
+
+// answered sends a request about an object until it is answered, and fails the test if it is
+// refused. A busy API server may not complete the request for a very large object in time, and may
+// have carried it out.
+func answered(t *testing.T, verb string, o client.Object, send func() error) {
+	t.Helper()
+	framework.Eventually(t, fmt.Sprintf("%s %T %s is answered", verb, o, o.GetName()), func() error {
+		err := send()
+		if err != nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
+			t.Fatalf("%s %T %s: %v", verb, o, o.GetName(), err)
+		}
 		return err
 	})
 }
@@ -215,13 +225,11 @@ func (s *stage) removes(t *testing.T, o client.Object) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	if len(o.GetFinalizers()) > 0 {
-		if err := s.mallory.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
-			t.Errorf("remove the finalizers of %T %s: %v", o, o.GetName(), err)
-		}
+		answered(t, "patch", o, func() error {
+			return client.IgnoreNotFound(s.mallory.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		})
 	}
-	if err := s.mallory.Delete(ctx, o, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-		t.Errorf("delete %T %s: %v", o, o.GetName(), err)
-	}
+	answered(t, "delete", o, func() error { return client.IgnoreNotFound(s.mallory.Delete(ctx, o, client.GracePeriodSeconds(0))) })
 }
 
 // workload returns a Deployment. If `change` is not nil, it edits the pod template.

@@ -41,12 +41,13 @@ type row struct {
 	// module is the operator's Go module, or empty for an operator in this repository; crds is the
 	// folder in the module with the manifests to install.
 	module, version, crds string
-	// main is the file with the operator's main package, relative to the folder sandbox, or empty if
-	// the module's root is that package.
-	main     string
-	workload string
-	command  []string
-	known    []mistake
+	// pkg is the folder in the module with the operator's main package, or empty for the module's
+	// root. main is a file with a main package for an operator without one, relative to the folder
+	// sandbox.
+	pkg, main string
+	workload  string
+	command   []string
+	known     []mistake
 }
 
 // mistake is a known bug of an operator. Its name begins with the number of the GitHub issue about
@@ -141,7 +142,7 @@ func (r row) prepare(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", filepath.Join(dir, operator), ".")
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", filepath.Join(dir, operator), "./"+r.pkg)
 	build.Dir, build.Stderr = source, os.Stderr
 	if r.main != "" {
 		build.Dir = filepath.Join(source, "operator")
@@ -149,7 +150,8 @@ func (r row) prepare(ctx context.Context, dir string) (string, error) {
 			return "", err
 		}
 	}
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	// With -trimpath, as all else is compiled, the standard library is not compiled once more.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build: %w", err)
 	}

@@ -57,6 +57,11 @@ var rows = []row{
 		known:   []mistake{{name: "cluster-api#13649: several MachineSets of one template", says: []string{"the MachineDeployment has one MachineSet does not hold"}}},
 	},
 	{
+		name: "argo-rollouts-1.10.1", workload: "argo-rollouts.yaml", module: "github.com/argoproj/argo-rollouts", version: "v1.10.1", pkg: "cmd/rollouts-controller", crds: "manifests/crds",
+		command: []string{operator, "--kubeconfig=$KUBECONFIG", "--leader-elect=false", "--metricsPort=-1", "--healthzPort=-1"},
+		known:   []mistake{{name: "no issue: a Service keeps the selector of a Rollout that is gone", says: []string{"services default/heron-", "rollouts-pod-template-hash"}}},
+	},
+	{
 		name: "rabbitmq-2.9.0", workload: "rabbitmq.yaml", module: rabbitmq + "/v2", version: "v2.9.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
 		known: []mistake{scaleDown},
 	},
