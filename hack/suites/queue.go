@@ -11,11 +11,13 @@ import (
 // queue holds the suites that are ready to run. The longest suite is taken first, so that the last
 // suites of a run end at about the same time. But while the greatest number of busy suites run,
 // others are taken first, so that tests do not wait for a processor while it is idle at other times.
-// Suites may be added while others run.
+// Suites may be added while others run. Until the last one has been added, a single suite runs,
+// because the programs of the others are being compiled: compilers would leave no processor to more
+// suites, whose processes would then repeat what has timed out.
 type queue struct {
 	// mostBusy is the number of busy suites that may run while other suites are waiting. busy is
-	// the number of busy suites that run.
-	mostBusy, busy int
+	// the number of busy suites that run, and running that of all suites that run.
+	mostBusy, busy, running int
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -58,7 +60,7 @@ func (q *queue) set(flag *bool) {
 func (q *queue) next() (suite, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for !q.closed && (!q.begun || len(q.waiting) == 0) {
+	for !q.closed && (!q.begun || len(q.waiting) == 0 || q.running > 0) {
 		q.changed.Wait()
 	}
 	if len(q.waiting) == 0 {
@@ -72,6 +74,7 @@ func (q *queue) next() (suite, bool) {
 	}
 	s := q.waiting[first]
 	q.waiting = slices.Delete(q.waiting, first, first+1)
+	q.running++
 	if s.busy {
 		q.busy++
 	}
@@ -90,7 +93,9 @@ func (q *queue) before(a, b *suite) bool {
 func (q *queue) ended(s *suite) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.running--
 	if s.busy {
 		q.busy--
 	}
+	q.changed.Broadcast()
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 )
 
 // TestQueue checks that the longest ready suite is taken first, even if it was added last.
@@ -22,6 +23,7 @@ func TestQueue(t *testing.T) {
 		s, more := q.next()
 		if more {
 			got = append(got, s.name)
+			q.ended(&s)
 		}
 		return more
 	}
@@ -60,4 +62,36 @@ func TestQueueOfBusySuites(t *testing.T) {
 	if _, more := q.next(); more {
 		t.Error("there is another suite")
 	}
+}
+
+// TestQueueWhileProgramsAreBuilt checks that a second suite is taken only after the first has ended,
+// or after all suites have been added.
+func TestQueueWhileProgramsAreBuilt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(3)
+		for _, name := range []string{"first", "second", "third", "fourth"} {
+			q.add(suite{name: name})
+		}
+		q.begin()
+		taken := make(chan suite, 4)
+		for range 4 {
+			go func() {
+				s, _ := q.next()
+				taken <- s
+			}()
+		}
+		running := func(want int, when string) {
+			t.Helper()
+			if synctest.Wait(); len(taken) != want {
+				t.Errorf("%d suites run %s, want %d", len(taken), when, want)
+			}
+		}
+		running(1, "at first")
+		first := <-taken
+		q.ended(&first)
+		running(1, "after the first has ended")
+		q.close()
+		running(3, "after all have been added")
+	})
 }

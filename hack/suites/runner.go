@@ -75,7 +75,7 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 
 // build adds the suites that this machine can run to the queue ready, then closes the queue. Suites
 // without needs are added immediately. Other suites are added after their make targets have been
-// built, one target at a time while suites run. The targets of the longest suites are built first.
+// built, one target at a time. The targets of the longest suites are built first.
 func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 	defer ready.close()
 	var waiting []suite
