@@ -8,7 +8,8 @@ GO ?= go
 # All is compiled alike, so that what many need is compiled once; only the race detector needs
 # another way, and a C compiler. What go test would have vet look for, make lint finds.
 FLAGS := $(strip $(filter-out -trimpath -vet=off -toolexec=%,$(shell $(GO) env GOFLAGS)))
-export GOFLAGS := -trimpath -vet=off -toolexec=$(CURDIR)/sandbox/hack/toolexec $(FLAGS)
+TOOLEXEC := -toolexec=$(CURDIR)/sandbox/hack/toolexec
+export GOFLAGS := -trimpath -vet=off $(TOOLEXEC) $(FLAGS)
 export CGO_ENABLED := 0
 # kubectl for install, deploy and so on; bin/kubectl is the sandbox's own.
 KUBECTL ?= kubectl
@@ -384,7 +385,7 @@ reproducible: ## Build the binaries twice, elsewhere and from an empty cache the
 ARCHIVES ?= $(foreach os,linux darwin windows,kubectl-tide/$(os)/amd64 kubectl-tide/$(os)/arm64) \
 	tidekeeper/linux/amd64 tidekeeper/linux/arm64 sandbox/linux/amd64 sandbox/linux/arm64 tidekeeper-demo/linux/amd64 tidekeeper-demo/linux/arm64
 # What else decides the bytes of a program is the same on each machine, whatever its user has set.
-RELEASED_AS := GOFLAGS='-trimpath -buildvcs=false' GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
+RELEASED_AS := GOFLAGS='-trimpath -buildvcs=false $(TOOLEXEC)' GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
 # build-for PROGRAM/OS/ARCHITECTURE,PROGRAM OS ARCHITECTURE is a line of a recipe that builds a program for a platform.
 define build-for
 export $(RELEASED_AS) GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1) RELEASED=$(VERSION),$(if $(filter tidekeeper-demo/%,$(1)),$(GO) build -C hack/demo -ldflags '-s -w' -o $(BIN)/packing/$(1)/sandbox-demo .,$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2))))
