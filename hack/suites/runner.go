@@ -41,9 +41,8 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
-	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())))
+	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())), r.build(ctx, suites))
 	var working sync.WaitGroup
-	working.Go(func() { r.build(ctx, suites, ready) })
 	for range max(1, r.jobs) {
 		working.Go(func() {
 			for s, more := ready.next(); more; s, more = ready.next() {
@@ -73,12 +72,11 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 	}
 }
 
-// build adds the suites that this machine can run to the queue ready, then closes the queue. Suites
-// without needs are added immediately. Other suites are added after their make targets have been
-// built, one target at a time. The targets of the longest suites are built first.
-func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
-	defer ready.close()
-	var waiting []suite
+// build builds the make targets that the suites need, and returns the suites that can be run then on
+// this machine. No test runs meanwhile: beside compilers, the processes of tests would get so little
+// of the processors that their requests time out and are repeated, which takes longer in total.
+func (r *runner) build(ctx context.Context, suites []suite) (ready []suite) {
+	built := map[string]error{}
 	for _, s := range suites {
 		reason := ""
 		if s.requires != nil {
@@ -87,18 +85,11 @@ func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 		switch {
 		case reason != "" && slices.Contains(r.required, s.name):
 			r.book.suiteEnded(s.name, "fail", 0, "it is required, but "+reason)
+			continue
 		case reason != "":
 			r.book.suiteEnded(s.name, "skip", 0, reason)
-		case len(s.needs) == 0:
-			ready.add(s)
-		default:
-			waiting = append(waiting, s)
+			continue
 		}
-	}
-	ready.begin()
-	slices.SortStableFunc(waiting, func(a, b suite) int { return cmp.Compare(b.seconds, a.seconds) })
-	built := map[string]error{}
-	for _, s := range waiting {
 		var failed error
 		for _, target := range s.needs {
 			err, done := built[target]
@@ -112,15 +103,14 @@ func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 			r.book.suiteEnded(s.name, "fail", 0, failed.Error())
 			continue
 		}
-		ready.add(s)
+		ready = append(ready, s)
 	}
+	return ready
 }
 
-// make builds a target of the repository's Makefile. Compilers get the processor time that the tests
-// leave: tests whose processes do not get any run into timeouts and repeat requests, and then need
-// more of it.
+// make builds a target of the repository's Makefile.
 func (r *runner) make(ctx context.Context, target string) error {
-	command := r.command(ctx, append([]string{"nice", "-n", "5", "make", "--no-print-directory"}, strings.Fields(target)...), nil)
+	command := r.command(ctx, append([]string{"make", "--no-print-directory"}, strings.Fields(target)...), nil)
 	command.Stdout, command.Stderr = r.screen, r.screen
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("make %s: %w", target, err)
