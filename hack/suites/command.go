@@ -110,6 +110,7 @@ func checkPattern(pattern string) error {
 func run(ctx context.Context, args []string) error {
 	o := newOptions("run")
 	file := o.String("record", "", "the file for the results, for docs/reference/kubernetes.md")
+	within := o.Duration("within", 0, "begin no further suite after this time, and say so (default: all suites begin)")
 	release := o.String("kubernetes", "", "the release of Kubernetes that the record names, such as v1.34.4")
 	if err := o.Parse(args); err != nil {
 		return err
@@ -118,6 +119,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	r.within = *within
 	s := r.run(ctx, suites)
 	s.write(os.Stdout)
 	if *file != "" {

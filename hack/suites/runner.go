@@ -27,8 +27,11 @@ type runner struct {
 	// required lists the names of suites that must not be skipped: they fail if this machine cannot
 	// run them, or lacks something for one of their tests.
 	required []string
-	screen   *screen
-	book     *book
+	// within is the time after which no further suite begins, counted from the call of run, or 0 if
+	// all suites begin. Those that have not begun are skipped, or fail if they are required.
+	within time.Duration
+	screen *screen
+	book   *book
 }
 
 // grace is the time that a suite has to exit after SIGTERM before it is killed.
@@ -46,7 +49,11 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	for range max(1, r.jobs) {
 		working.Go(func() {
 			for s, more := ready.next(); more; s, more = ready.next() {
-				r.runSuite(ctx, s)
+				if r.within > 0 && time.Since(start) > r.within {
+					r.leaveOut(s, fmt.Sprintf("it could not begin within %s: the machine is too slow, or its caches were empty", r.within))
+				} else {
+					r.runSuite(ctx, s)
+				}
 				ready.ended(&s)
 			}
 		})
@@ -82,12 +89,8 @@ func (r *runner) build(ctx context.Context, suites []suite) (ready []suite) {
 		if s.requires != nil {
 			reason = s.requires()
 		}
-		switch {
-		case reason != "" && slices.Contains(r.required, s.name):
-			r.book.suiteEnded(s.name, "fail", 0, "it is required, but "+reason)
-			continue
-		case reason != "":
-			r.book.suiteEnded(s.name, "skip", 0, reason)
+		if reason != "" {
+			r.leaveOut(s, reason)
 			continue
 		}
 		var failed error
@@ -106,6 +109,15 @@ func (r *runner) build(ctx context.Context, suites []suite) (ready []suite) {
 		ready = append(ready, s)
 	}
 	return ready
+}
+
+// leaveOut records that a suite was not run for the given reason.
+func (r *runner) leaveOut(s suite, reason string) {
+	if slices.Contains(r.required, s.name) {
+		r.book.suiteEnded(s.name, "fail", 0, "it is required, but "+reason)
+		return
+	}
+	r.book.suiteEnded(s.name, "skip", 0, reason)
 }
 
 // make builds a target of the repository's Makefile.

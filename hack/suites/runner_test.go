@@ -168,3 +168,20 @@ func TestRounds(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 }
+
+// TestRunnerOutOfTime checks that suites that could not begin in time are skipped with the reason,
+// and fail if they are required.
+func TestRunnerOutOfTime(t *testing.T) {
+	t.Parallel()
+	r := newTestRunner(t)
+	r.jobs, r.within, r.required = 1, time.Nanosecond, []string{"required"}
+	var got []string
+	for _, s := range r.run(t.Context(), []suite{shell("late", "true"), shell("required", "true")}).suites {
+		got = append(got, s.suite+" "+s.action+" "+s.output)
+	}
+	slices.Sort(got)
+	const reason = "it could not begin within 1ns: the machine is too slow, or its caches were empty"
+	if want := []string{"late skip " + reason, "required fail it is required, but " + reason}; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
