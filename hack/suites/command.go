@@ -115,6 +115,9 @@ func run(ctx context.Context, args []string) error {
 	if err := o.Parse(args); err != nil {
 		return err
 	}
+	if *within < 0 {
+		return fmt.Errorf("--within=%s: want a time that is left, such as 1h", *within)
+	}
 	r, suites, err := o.runner(os.Stdout)
 	if err != nil {
 		return err

@@ -20,8 +20,9 @@ type queue struct {
 	waiting []suite
 }
 
+// newQueue returns a queue of the suites, which it takes over.
 func newQueue(mostBusy int, suites []suite) *queue {
-	return &queue{mostBusy: mostBusy, waiting: slices.Clone(suites)}
+	return &queue{mostBusy: mostBusy, waiting: suites}
 }
 
 // next removes a suite and returns it. The caller must call ended when the suite has ended. next
