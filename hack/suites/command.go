@@ -55,7 +55,7 @@ type options struct {
 
 func newOptions(name string) *options {
 	o := &options{FlagSet: flag.NewFlagSet(name, flag.ExitOnError)}
-	o.IntVar(&o.jobs, "jobs", 3, "how many suites run at the same time")
+	o.IntVar(&o.jobs, "jobs", 3, "how many suites run at the same time, while processors are idle")
 	o.StringVar(&o.pattern, "run", "", "run the tests only that match this regular expression")
 	o.StringVar(&o.must, "require", os.Getenv("REQUIRE_SUITES"), "suites, separated by commas, that fail instead of being skipped")
 	return o
@@ -77,7 +77,7 @@ func (o *options) runner(out *os.File) (*runner, []suite, error) {
 	if !exists(filepath.Join(root, "test", "go.mod")) {
 		return nil, nil, fmt.Errorf("%s is not the root of the repository", root)
 	}
-	r := &runner{root: root, jobs: o.jobs, screen: newScreen(out)}
+	r := &runner{root: root, jobs: o.jobs, admission: newAdmission(), screen: newScreen(out)}
 	r.book = newBook(r.screen)
 	if o.must != "" {
 		r.required = strings.Split(o.must, ",")

@@ -18,6 +18,7 @@
 //	command.go    the command line
 //	runner.go     runs several suites at the same time, each after its make targets are built
 //	queue.go      chooses the suite that runs next
+//	admission.go  lets another suite begin only while processors are idle
 //	events.go     reads the output of go test -json
 //	progress.go   the progress line
 //	summary.go    the summary of a run: failures, skipped tests, the slowest tests

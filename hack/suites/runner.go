@@ -20,8 +20,9 @@ import (
 
 // runner runs several suites at the same time.
 type runner struct {
-	root string // the root of the repository
-	jobs int    // number of suites that run at the same time
+	root      string // the root of the repository
+	jobs      int    // number of suites that run at the same time, if the admission lets them
+	admission *admission
 	// flags are added to the flags of go test.
 	flags []string
 	// required lists the names of suites that must not be skipped: they fail if this machine cannot
@@ -48,13 +49,20 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var working sync.WaitGroup
 	for range max(1, r.jobs) {
 		working.Go(func() {
-			for s, more := ready.next(); more; s, more = ready.next() {
+			for {
+				r.admission.enter(ctx)
+				s, more := ready.next()
+				if !more {
+					r.admission.leave()
+					return
+				}
 				if r.within > 0 && time.Since(start) > r.within {
 					r.leaveOut(s, fmt.Sprintf("it could not begin within %s: the machine is too slow, or its caches were empty", r.within))
 				} else {
 					r.runSuite(ctx, s)
 				}
 				ready.ended(&s)
+				r.admission.leave()
 			}
 		})
 	}

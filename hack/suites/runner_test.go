@@ -35,7 +35,7 @@ func skipping(name, test, reason, script string) suite {
 
 func newTestRunner(t *testing.T) *runner {
 	t.Helper()
-	r := &runner{root: t.TempDir(), jobs: 2, screen: &screen{out: io.Discard}}
+	r := &runner{root: t.TempDir(), jobs: 2, admission: newAdmission(), screen: &screen{out: io.Discard}}
 	r.book = newBook(r.screen)
 	if err := os.WriteFile(filepath.Join(r.root, "Makefile"), []byte("tool:\n\techo once >>made\nbroken:\n\tfalse\n"), 0o600); err != nil {
 		t.Fatal(err)

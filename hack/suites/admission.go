@@ -1,0 +1,110 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// admission decides when another suite may begin: at once while none runs, and otherwise when the
+// processors were idle for a share of a window of time. Three suites keep two fast processors busy
+// without slowing each other down. On a slow machine one suite is enough, and three would wait for
+// each other until requests time out and are repeated.
+type admission struct {
+	// window is the time over which the idle share is measured.
+	window time.Duration
+	// times reads the counters of the processors. If it is nil or fails, suites begin at once.
+	times func() (processorTimes, error)
+
+	turn    sync.Mutex
+	running atomic.Int32
+}
+
+// enoughIdle is the share of the processors that must have been idle.
+const enoughIdle = 0.2
+
+// newAdmission returns the admission of this machine.
+func newAdmission() *admission {
+	return &admission{window: 10 * time.Second, times: readProcessorTimes}
+}
+
+// enter waits until a suite may begin, or the context has ended. The caller must call leave when the
+// suite has ended.
+func (a *admission) enter(ctx context.Context) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	defer a.running.Add(1)
+	for a.times != nil && a.running.Load() > 0 {
+		before, err := a.times()
+		if err != nil || !a.wait(ctx) {
+			return
+		}
+		if now, err := a.times(); err != nil || now.idleSince(before) >= enoughIdle {
+			return
+		}
+	}
+}
+
+// wait waits for the window. It returns false early if no suite runs any longer or the context ends.
+func (a *admission) wait(ctx context.Context) bool {
+	over := time.NewTimer(a.window)
+	defer over.Stop()
+	poll := time.NewTicker(a.window / 20)
+	defer poll.Stop()
+	for {
+		select {
+		case <-over.C:
+			return true
+		case <-poll.C:
+			if a.running.Load() == 0 {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// leave notes that a suite has ended.
+func (a *admission) leave() { a.running.Add(-1) }
+
+// processorTimes are the counters in the first line of /proc/stat, in ticks.
+type processorTimes struct {
+	idle, total uint64
+}
+
+// parseProcessorTimes parses the content of /proc/stat. Time in which a processor waits for a
+// disk, and time of processes with a low priority, such as the linters beside the tests in CI, count as idle.
+// Time that other virtual machines took counts as busy.
+func parseProcessorTimes(stat string) (processorTimes, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	var user, nice, system, idle, disk, interrupts, soft, stolen uint64
+	if _, err := fmt.Sscanf(line, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &disk, &interrupts, &soft, &stolen); err != nil {
+		return processorTimes{}, fmt.Errorf("the first line of /proc/stat is %q: %w", line, err)
+	}
+	return processorTimes{idle: nice + idle + disk, total: user + nice + system + idle + disk + interrupts + soft + stolen}, nil
+}
+
+// idleSince returns the share of the time since an earlier measurement in which the processors were
+// idle, from 0 to 1. It returns 0 if no time has passed.
+func (t processorTimes) idleSince(before processorTimes) float64 {
+	if t.total <= before.total || t.idle < before.idle {
+		return 0
+	}
+	return float64(t.idle-before.idle) / float64(t.total-before.total)
+}
+
+func readProcessorTimes() (processorTimes, error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return processorTimes{}, err
+	}
+	return parseProcessorTimes(string(stat))
+}
