@@ -13,13 +13,11 @@ import (
 	"time"
 )
 
-// admission decides when another suite may begin: at once while none runs, and otherwise when the
-// processors were idle for a share of a window of time. Three suites keep two fast processors busy
-// without slowing each other down. On a slow machine one suite is enough, and three would wait for
-// each other until requests time out and are repeated.
+// admission decides when another suite or part of a suite may begin: at once while none runs, and
+// otherwise when the processors were idle for a share of some time. Three suites keep two fast
+// processors busy without slowing each other down. On a slow machine one suite is enough, and three
+// would wait for each other until requests time out and are repeated.
 type admission struct {
-	// window is the time over which the idle share is measured.
-	window time.Duration
 	// times reads the counters of the processors. If it is nil or fails, suites begin at once.
 	times func() (processorTimes, error)
 
@@ -27,23 +25,25 @@ type admission struct {
 	running atomic.Int32
 }
 
-// enoughIdle is the share of the processors that must have been idle.
-const enoughIdle = 0.2
+const (
+	// enoughIdle is the share of the processors that must have been idle.
+	enoughIdle = 0.2
+	// suiteWindow is the time over which that is measured before a suite begins.
+	suiteWindow = 10 * time.Second
+)
 
 // newAdmission returns the admission of this machine.
-func newAdmission() *admission {
-	return &admission{window: 10 * time.Second, times: readProcessorTimes}
-}
+func newAdmission() *admission { return &admission{times: readProcessorTimes} }
 
-// enter waits until a suite may begin, or the context has ended. The caller must call leave when the
-// suite has ended.
-func (a *admission) enter(ctx context.Context) {
+// enter waits until a suite or a part may begin, or the context has ended. The idle share is measured
+// over the given window. The caller must call leave when the suite or the part has ended.
+func (a *admission) enter(ctx context.Context, window time.Duration) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	defer a.running.Add(1)
 	for a.times != nil && a.running.Load() > 0 {
 		before, err := a.times()
-		if err != nil || !a.wait(ctx) {
+		if err != nil || !a.wait(ctx, window) {
 			return
 		}
 		if now, err := a.times(); err != nil || now.idleSince(before) >= enoughIdle {
@@ -53,10 +53,10 @@ func (a *admission) enter(ctx context.Context) {
 }
 
 // wait waits for the window. It returns false early if no suite runs any longer or the context ends.
-func (a *admission) wait(ctx context.Context) bool {
-	over := time.NewTimer(a.window)
+func (a *admission) wait(ctx context.Context, window time.Duration) bool {
+	over := time.NewTimer(window)
 	defer over.Stop()
-	poll := time.NewTicker(a.window / 20)
+	poll := time.NewTicker(min(max(window/20, time.Microsecond), time.Second))
 	defer poll.Stop()
 	for {
 		select {

@@ -27,7 +27,7 @@ func enters(t *testing.T, a *admission, within time.Duration) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	a.enter(ctx)
+	a.enter(ctx, time.Millisecond)
 	return ctx.Err() == nil
 }
 
@@ -36,7 +36,7 @@ func enters(t *testing.T, a *admission, within time.Duration) bool {
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	var idle atomic.Uint64
-	admitting := func() *admission { return &admission{window: time.Millisecond, times: busyWithout(&idle)} }
+	admitting := func() *admission { return &admission{times: busyWithout(&idle)} }
 	a := admitting()
 	if !enters(t, a, time.Minute) {
 		t.Fatal("the first suite waits")
@@ -53,7 +53,7 @@ func TestAdmission(t *testing.T) {
 	idle.Store(0)
 	a = admittedTo(t, admitting())
 	began := make(chan struct{})
-	go func() { a.enter(t.Context()); close(began) }()
+	go func() { a.enter(t.Context(), time.Millisecond); close(began) }()
 	a.leave()
 	select {
 	case <-began:
@@ -75,7 +75,7 @@ func TestAdmission(t *testing.T) {
 // admittedTo returns the admission after a first suite has begun.
 func admittedTo(t *testing.T, a *admission) *admission {
 	t.Helper()
-	a.enter(t.Context())
+	a.enter(t.Context(), time.Millisecond)
 	return a
 }
 

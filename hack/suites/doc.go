@@ -19,6 +19,7 @@
 //	runner.go     runs several suites at the same time, each after its make targets are built
 //	queue.go      chooses the suite that runs next
 //	admission.go  lets another suite begin only while processors are idle
+//	turns.go      lets parts of suites ask for that, too: shards, tests with a sandbox of their own
 //	events.go     reads the output of go test -json
 //	progress.go   the progress line
 //	summary.go    the summary of a run: failures, skipped tests, the slowest tests

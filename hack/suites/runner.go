@@ -33,6 +33,8 @@ type runner struct {
 	within time.Duration
 	screen *screen
 	book   *book
+	// env lists environment variables of all suites. run sets it.
+	env []string
 }
 
 // grace is the time that a suite has to exit after SIGTERM before it is killed.
@@ -45,12 +47,19 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
+	served, err := serveTurns(ctx, r.admission)
+	if err != nil {
+		r.book.print("parts of suites take no turns: %v", err)
+	} else {
+		defer served.close()
+		r.env = []string{served.environment()}
+	}
 	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())), r.build(ctx, suites))
 	var working sync.WaitGroup
 	for range max(1, r.jobs) {
 		working.Go(func() {
 			for {
-				r.admission.enter(ctx)
+				r.admission.enter(ctx, suiteWindow)
 				s, more := ready.next()
 				if !more {
 					r.admission.leave()
@@ -160,7 +169,7 @@ func (r *runner) runSuite(ctx context.Context, s suite) {
 	}
 	start := time.Now()
 	s.packages = s.withoutExceptions(r.root)
-	command := r.command(ctx, s.arguments(r.flags), s.environment(r.root+"/bin"))
+	command := r.command(ctx, s.arguments(r.flags), append(s.environment(r.root+"/bin"), r.env...))
 	in, out := io.Pipe()
 	command.Stdout, command.Stderr = out, out
 	done := make(chan error, 1)

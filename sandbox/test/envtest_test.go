@@ -15,6 +15,7 @@ import (
 // are in the same package, but without the build tag; "make test" runs them directly.
 func TestEnvtestOnTheSandbox(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	assets := t.TempDir()
 	for _, program := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		if err := os.Symlink(binary, filepath.Join(assets, program)); err != nil {

@@ -34,6 +34,7 @@ func TestExamples(t *testing.T) {
 			if _, err := exec.LookPath(tc.program); err != nil {
 				t.Skipf("SKIPPED: %v", err)
 			}
+			takeTurn(t)
 			run := func(operator string) (string, error) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()

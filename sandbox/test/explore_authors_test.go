@@ -31,6 +31,7 @@ func goTestOf(t *testing.T, finding string, program ...string) (string, error) {
 	if r := write("mistake_test.go"); r.code != 1 || !strings.Contains(r.stderr, "file exists") {
 		t.Errorf("a test is overwritten: exit code %d\n%s", r.code, r.stderr)
 	}
+	takeTurn(t)
 	run := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-timeout=30m", ".")
 	run.Dir, run.Env = dir, append(os.Environ(), "SANDBOX_BIN="+binary, "GOFLAGS=", "GOWORK=off")
 	out, err := run.CombinedOutput()
@@ -66,7 +67,7 @@ func TestExploreInit(t *testing.T) {
 	if r := command(t, "explore", "--workload", bread, "--init", sample); r.code != 0 {
 		t.Fatalf("exit code %d\n%s", r.code, r.stderr)
 	}
-	r := command(t, "explore", "--dry-run", "--workload", bread, "--dir", dir, "--quiet", "1500ms", "--jobs", "2", "--", shop(t), "--dated")
+	r := play(t, "explore", "--dry-run", "--workload", bread, "--dir", dir, "--quiet", "1500ms", "--jobs", "2", "--", shop(t), "--dated")
 	if r.code != 0 || !strings.Contains(r.stdout, "Without a fault, nothing is found.") || !strings.Contains(r.stdout, "CrashAfter at step 1, create secrets default/receipt-bread #1") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

@@ -28,7 +28,7 @@ func TestExploreDryRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			r := command(t, "explore", "--dry-run", "--workload", workloadFile(t, tc.workload), "--dir", dir, "--quiet", "1500ms", "--jobs", "2", "--for", "10s",
+			r := play(t, "explore", "--dry-run", "--workload", workloadFile(t, tc.workload), "--dir", dir, "--quiet", "1500ms", "--jobs", "2", "--for", "10s",
 				"--only", "Crash", "--", "sh", "-c", `echo "ERROR the oven is cold, try 1"; echo "ERROR the oven is cold, try 2"; exec `+shop(t)+` --dated`)
 			if r.code != tc.code {
 				t.Errorf("exit code %d, want %d\n%s", r.code, tc.code, r.stderr)

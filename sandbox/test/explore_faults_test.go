@@ -80,7 +80,7 @@ func playFaults(t *testing.T, names []string) (unreached []string) {
 	for _, name := range names {
 		args = append(args, "--only", name)
 	}
-	r := command(t, append(args, "--", "env", "KUBE_FEATURE_WatchListClient=false", shop(t), "--elect")...)
+	r := play(t, append(args, "--", "env", "KUBE_FEATURE_WatchListClient=false", shop(t), "--elect")...)
 	for _, name := range names {
 		came := regexp.MustCompile(regexp.QuoteMeta(name) + ` \([^()]*\): (.*)\n`).FindStringSubmatch(r.stderr)
 		switch {

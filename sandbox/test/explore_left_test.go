@@ -44,6 +44,7 @@ func TestExploreKilled(t *testing.T) {
 	}
 	args := []string{"explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--quiet", "1s", "--settle", "10m", "--"}
 	started := filepath.Join(dir, "started")
+	takeTurn(t)
 	// The operator has one child in its own process group and another child in a new session.
 	first, err := client.Start(exec.Command(binary, append(args, "sh", "-c",
 		`exec >/dev/null 2>&1; sleep 1000 & one=$!; setsid sleep 1000 & echo $$ $one $! >>"$0"; wait`, started)...))
@@ -151,6 +152,7 @@ func labs(t *testing.T, dir string) []string {
 func TestExploreHangup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	takeTurn(t)
 	run, err := client.Start(exec.Command(binary, "explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--", "sleep", "1000"))
 	if err != nil {
 		t.Fatal(err)

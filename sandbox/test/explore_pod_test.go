@@ -49,7 +49,7 @@ func TestExploreWebhooks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := command(t, append([]string{
+			r := play(t, append([]string{
 				"explore", "--workload", workloadFile(t, tc.workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2", "--only", "CrashAfter at step 1", "--only", "Long at step 1", "--hold", "1s", "--",
 				"sh", "-c", `test ` + tc.test + ` -a "$(cat /proc/sys/kernel/hostname)" = "$HOSTNAME" && shift && exec "$0" "$@"`, shop(t), outside,
 			}, tc.args...)...)
@@ -72,7 +72,7 @@ func TestExploreRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1",
+	r := play(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1",
 		"--only", "CrashAfter at step 1, update configmaps", "--", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || !strings.Contains(r.stderr, "The operator has the rights of the ServiceAccount default/shop, as deployment/default/shop has.") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

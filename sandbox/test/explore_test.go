@@ -80,7 +80,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 			if tc.mistake == "done-first" {
 				workload = longShopWorkload(t)
 			}
-			r := command(t, "explore", "--workload", workload, "--quiet", "1500ms", "--patience", "5s", "--dir", dir, "--jobs", "1",
+			r := play(t, "explore", "--workload", workload, "--quiet", "1500ms", "--patience", "5s", "--dir", dir, "--jobs", "1",
 				"--only", tc.only, "--", shop(t), "--mistake", tc.mistake)
 			if r.code != 2 {
 				t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -129,7 +129,7 @@ func TestExploreWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--only", "CrashAfter at step 1", "--only", "Restart at step 2", "--only", "Freeze at step 1", "--only", "Long at step 3", "--only", "CrashEvent at step 1", "--only", "DropEvent at step 3", "--only", "KillAPIServer at step 1", "--only", "KillEtcd at step 3", "--hold", "1s", "--jobs", "2", "--timelines", "--", shop(t), "--dated"}
-	r := command(t, args...)
+	r := play(t, args...)
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -150,11 +150,11 @@ func TestExploreWithoutMistakes(t *testing.T) {
 			t.Errorf("%s has no fault or nothing of the operator: %v\n%s", file, err, text)
 		}
 	}
-	again := command(t, args...)
+	again := play(t, args...)
 	if again.code != 0 || strings.Contains(again.stderr, ": ok\n") || !strings.Contains(again.stderr, "and are not played again: begin from the start with --fresh") {
 		t.Errorf("exit code %d, and it was played again:\n%s%s", again.code, again.stdout, again.stderr)
 	}
-	other := command(t, append(slices.Clone(args), "--mistake=panic")...)
+	other := play(t, append(slices.Clone(args), "--mistake=panic")...)
 	if other.code != 1 || !strings.Contains(other.stderr, "has the results of another workload or operator") {
 		t.Errorf("exit code %d\n%s", other.code, other.stderr)
 	}
@@ -171,7 +171,7 @@ func TestExploreAnotherProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := []string{"explore", "--workload", shopWorkload, "--dir", dir, "--quiet", "1500ms", "--patience", "5s", "--shrink=false", "--jobs", "1"}
-		return command(t, append(args, "--only", "CrashAfter at step 1, update configmaps", "--only", "Restart at step 2", "--", program)...)
+		return play(t, append(args, "--only", "CrashAfter at step 1, update configmaps", "--only", "Restart at step 2", "--", program)...)
 	}
 	if r := explore("--mistake done-first"); r.code != 2 || strings.Count(r.stderr, ": ok\n") != 1 || !strings.Contains(r.stdout, "Found: 1.") {
 		t.Fatalf("with a mistake: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -191,7 +191,7 @@ func TestExploreAnotherProgram(t *testing.T) {
 // from the current state, even if they only show the state at the beginning of the same step.
 func TestExploreStaleStarts(t *testing.T) {
 	t.Parallel()
-	r := command(t, "explore", "--workload", shopWorkload, "--dir", t.TempDir(), "--quiet", "1500ms", "--jobs", "1",
+	r := play(t, "explore", "--workload", shopWorkload, "--dir", t.TempDir(), "--quiet", "1500ms", "--jobs", "1",
 		"--only", "StaleStart at step 1, as of", "--only", "StaleStart at step 3, as of step 3", "--only", "StaleStart at step 3, as of step 1", "--",
 		"env", "KUBE_FEATURE_WatchListClient=false", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Played 3 of 3 faults") || !strings.Contains(r.stdout, "of which 3 were reached") {
@@ -208,7 +208,7 @@ func TestExploreUndisturbed(t *testing.T) {
 n=$(grep -nxF "$KUBECONFIG" "$0" | cut -d: -f1)
 test "$n" = 2 && echo "WARNING: DATA RACE"
 TURN=$(((n - 1) % 2)) exec "$1" --mistake turns`
-	r := command(t, "explore", "--workload", shopWorkload, "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1", "--only", "Restart at step 1", "--",
+	r := play(t, "explore", "--workload", shopWorkload, "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1", "--only", "Restart at step 1", "--",
 		"sh", "-c", script, filepath.Join(t.TempDir(), "starts"), shop(t))
 	for text, in := range map[string]string{
 		"operator failed: WARNING: DATA RACE": r.stdout,
@@ -237,7 +237,7 @@ exec "$1" --mistake done-first --pause $(test "$n" = 0 && echo 1m || echo 0s)`
 		t.Fatal(err)
 	}
 	workload, _, _ := strings.Cut(string(text), "- wait:")
-	r := command(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--patience", "5s", "--dir", t.TempDir(), "--jobs", "1", "--shrink=false",
+	r := play(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--patience", "5s", "--dir", t.TempDir(), "--jobs", "1", "--shrink=false",
 		"--only", "CrashAfter at step 1, update configmaps", "--", "sh", "-c", script, filepath.Join(t.TempDir(), "starts"), shop(t))
 	if r.code != 2 || !strings.Contains(r.stderr, "learning again, with a quiet time of 3s") || !strings.Contains(r.stdout, "secrets default/receipt-bread: it is missing") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -341,7 +341,7 @@ func TestExploreInAPod(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			r := command(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", dir, "--jobs", "1",
+			r := play(t, "explore", "--workload", workloadFile(t, fmt.Sprintf("install: [%s]\n%s", rights, text)), "--quiet", "1500ms", "--dir", dir, "--jobs", "1",
 				"--service-account", account, "--only", "CrashAfter at step 1, update configmaps", "--",
 				"env", "-u", "KUBECONFIG", "sh", "-c", `test "$(cat `+files+`/namespace)" = default && exec "$0"`, shop(t))
 			if r.code != 0 || !strings.Contains(r.stdout, "of which 1 were reached") || !strings.Contains(r.stdout, "Found: 0.") {
@@ -369,7 +369,7 @@ steps:
 - run: kubectl delete configmap bread
 `
 	t.Parallel()
-	r := command(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1",
+	r := play(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "1",
 		"--only", "CrashAfter at step 1", "--only", "Freeze at step 1, configmaps", "--", shop(t))
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || strings.Contains(r.stderr, "error: ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

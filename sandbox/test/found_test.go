@@ -13,6 +13,7 @@ import (
 // findings of explore. It compiles the operator from its source in the Go module proxy.
 func TestSavedFindings(t *testing.T) {
 	t.Parallel()
+	takeTurn(t)
 	command := exec.CommandContext(t.Context(), "go", "run", "./internal/tools/score", "found", binary, t.TempDir(), "rabbitmq-1.6.0-648", "rabbitmq-1.6.0-758", "rabbitmq-1.6.0-782")
 	command.Dir = ".."
 	out, err := command.CombinedOutput()

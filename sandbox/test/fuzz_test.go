@@ -43,7 +43,7 @@ func fuzzStall(t *testing.T, dir, mistakes string, flags ...string) result {
 	t.Helper()
 	args := append([]string{"fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", dir, "--nodes", "0", "--quiet", "1s", "--patience", "5s"}, flags...)
 	args = append(args, "--", stall(t), "--mistakes")
-	return command(t, append(args, strings.Split(mistakes, " ")...)...)
+	return play(t, append(args, strings.Split(mistakes, " ")...)...)
 }
 
 // TestFuzzFindsMistakes checks that fuzz finds each mistake of the stall operator with the edit
@@ -102,7 +102,7 @@ func TestFuzzLearnsAgain(t *testing.T) {
 	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
 exec "$1" --mistakes sticky "$2=$(test "$n" = 0 && echo true || echo false)"`
 	for _, slow := range []string{"--late", "--half"} {
-		r := command(t, "fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", t.TempDir(), "--nodes", "0", "--quiet", "1s", "--patience", "5s",
+		r := play(t, "fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", t.TempDir(), "--nodes", "0", "--quiet", "1s", "--patience", "5s",
 			"--jobs", "1", "--only", "spec.message: with a suffix", "--", "sh", "-c", script, filepath.Join(t.TempDir(), "starts"), stall(t), slow)
 		if r.code != 2 || !strings.Contains(r.stderr, "learning again, with a quiet time of 2s") || !strings.Contains(r.stdout, "configmaps default/market: data.message is open, not open2") {
 			t.Errorf("%s: exit code %d\n%s%s", slow, r.code, r.stdout, r.stderr)
@@ -141,13 +141,13 @@ func mustReplay(t *testing.T, finding, says, saysFixed string) {
 	t.Helper()
 	t.Run("again", func(t *testing.T) {
 		t.Parallel()
-		if r := command(t, "replay", "--quiet", "1s", "--patience", "5s", finding); r.code != 2 || !strings.Contains(r.stdout, says) {
+		if r := play(t, "replay", "--quiet", "1s", "--patience", "5s", finding); r.code != 2 || !strings.Contains(r.stdout, says) {
 			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	})
 	t.Run("fixed", func(t *testing.T) {
 		t.Parallel()
-		if r := command(t, "replay", "--quiet", "1s", "--patience", "30s", finding, "--", stall(t)); r.code != 0 || !strings.Contains(r.stdout, saysFixed) {
+		if r := play(t, "replay", "--quiet", "1s", "--patience", "30s", finding, "--", stall(t)); r.code != 0 || !strings.Contains(r.stdout, saysFixed) {
 			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	})
@@ -231,7 +231,7 @@ func TestFuzzWithoutMistakes(t *testing.T) {
 // without them.
 func TestFuzzRights(t *testing.T) {
 	t.Parallel()
-	r := command(t, "fuzz", "--dir", t.TempDir(), "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--nodes", "0",
+	r := play(t, "fuzz", "--dir", t.TempDir(), "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--nodes", "0",
 		"--service-account", "default/default", "--quiet", "1s", "--settle", "30s", "--", stall(t))
 	if r.code != 1 || !strings.Contains(r.stderr, "it may not: list stalls.example.com") || !strings.Contains(r.stderr, ": what gives its ServiceAccount these rights must be among what is installed") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

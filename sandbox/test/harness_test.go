@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,10 +60,37 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// turns holds the tests that have taken their turn.
+var turns sync.Map
+
+// takeTurn waits until a test may keep processors busy, which the operator's make test decides by how
+// busy they are: see turns.go in its hack/suites. Without it, takeTurn returns at once. The turn lasts
+// until the end of the test.
+func takeTurn(t testing.TB) {
+	if _, taken := turns.LoadOrStore(t, true); taken {
+		return
+	}
+	conn, err := net.Dial("unix", os.Getenv("TIDEKEEPER_TURNS"))
+	if err != nil {
+		return
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintln(conn, "2s"); err == nil {
+		_, _ = conn.Read(make([]byte, 1)) // It ends with the turn, or with make test.
+	}
+}
+
 // result holds a command's output and exit code.
 type result struct {
 	stdout, stderr string
 	code           int
+}
+
+// play runs a command with sandboxes of its own, such as explore, when it is the test's turn.
+func play(t testing.TB, args ...string) result {
+	t.Helper()
+	takeTurn(t)
+	return command(t, args...)
 }
 
 func command(t testing.TB, args ...string) result {
@@ -100,6 +128,7 @@ type sandbox struct {
 // start starts a sandbox, which is stopped at the end of the test.
 func start(t *testing.T, args ...string) sandbox {
 	t.Helper()
+	takeTurn(t)
 	s := sandbox{dir: t.TempDir()}
 	t.Cleanup(func() {
 		if t.Failed() {

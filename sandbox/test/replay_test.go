@@ -54,7 +54,7 @@ func TestReplayHostNetwork(t *testing.T) {
 			program := append([]string{"--", "sh", "-c", `test "$(readlink /proc/self/ns/net)" = "$1" && shift && exec "$0" "$@"`}, tc.program...)
 			expect := func(code int, says string, args ...string) {
 				t.Helper()
-				if r := command(t, args...); r.code != code || !strings.Contains(r.stdout, says) || strings.Contains(r.stdout, "another problem") {
+				if r := play(t, args...); r.code != code || !strings.Contains(r.stdout, says) || strings.Contains(r.stdout, "another problem") {
 					t.Fatalf("%s: exit code %d\n%s%s, want %q", args[0], r.code, r.stdout, r.stderr, says)
 				}
 			}

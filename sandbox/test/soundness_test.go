@@ -32,6 +32,7 @@ func TestSoundness(t *testing.T) {
 		}
 		t.Run(pair.Name, func(t *testing.T) {
 			t.Parallel()
+			takeTurn(t)
 			if r := player.Play(t.Context(), pair); !r.OK() {
 				t.Errorf("%s%s", r.Line(), r.Reports())
 			}

@@ -33,7 +33,7 @@ steps:
 - run: kubectl create configmap bread --from-literal=item=bread && kubectl label configmap bread shop=order
 - run: echo >>%[1]s; if [ $(wc -l <%[1]s) -gt 2 ]; then kubectl create configmap stranger --from-literal=a=b --field-manager=curl; fi
 `, count))
-	r := command(t, "explore", "--workload", workload, "--dir", t.TempDir(), "--quiet", "1500ms", "--patience", "5s", "--jobs", "1", "--only", "Restart at step 1", "--", shop(t))
+	r := play(t, "explore", "--workload", workload, "--dir", t.TempDir(), "--quiet", "1500ms", "--patience", "5s", "--jobs", "1", "--only", "Restart at step 1", "--", shop(t))
 	if r.code != 1 || !strings.Contains(r.stderr, stranger) || !strings.Contains(r.stdout, "Found: 0.") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -44,6 +44,7 @@ steps:
 func TestFuzzStranger(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	takeTurn(t)
 	fuzz, err := client.Start(exec.Command(binary, "fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", dir,
 		"--nodes", "0", "--quiet", "1s", "--jobs", "1", "--only", "spec.message: with a suffix", "--", stall(t)))
 	if err != nil {

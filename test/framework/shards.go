@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,7 +99,7 @@ func (s shard) Run() int {
 	return 0
 }
 
-// run runs the shards in parallel. The first shard prints its output directly. The output of each
+// run runs the shards in parallel, each when it has its turn. The first shard prints its output directly. The output of each
 // other shard is printed once all earlier shards have finished, so that the outputs do not mix.
 func (s Suite) run() error {
 	names, err := testNames()
@@ -110,25 +111,31 @@ func (s Suite) run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	commands := make([]*exec.Cmd, s.Shards)
+	ended := make([]chan error, s.Shards)
 	outputs := make([]bytes.Buffer, s.Shards)
 	for i, tests := range split(names, s.Shards, s.Seconds) {
 		command := exec.Command(os.Args[0], append(slices.Clone(os.Args[1:]), "-test.run=^("+strings.Join(tests, "|")+")$")...)
 		command.Env = append(os.Environ(), rightsFile+"="+filepath.Join(dir, fmt.Sprint(i)))
 		var out io.Writer = os.Stdout
+		done := func() {}
 		if i > 0 {
 			out = &outputs[i]
+			done = turn()
 		}
 		command.Stdout, command.Stderr = out, out
 		if err := child.Start(command); err != nil {
 			return err
 		}
-		commands[i] = command
+		ended[i] = make(chan error, 1)
+		go func() {
+			ended[i] <- command.Wait()
+			done()
+		}()
 	}
 	var all usedRights
 	var failed error
-	for i, command := range commands {
-		err := command.Wait()
+	for i := range ended {
+		err := <-ended[i]
 		_, _ = os.Stdout.Write(outputs[i].Bytes())
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("shard %d of %d: %w", i+1, s.Shards, err))
@@ -148,6 +155,20 @@ func (s Suite) run() error {
 		return failed
 	}
 	return all.check(s.Inside)
+}
+
+// turn waits until another shard may begin, which make test decides by how busy the processors are: see
+// turns.go in hack/suites. It returns a function to call when the shard has ended. Without make test it
+// returns at once.
+func turn() func() {
+	conn, err := net.Dial("unix", os.Getenv("TIDEKEEPER_TURNS"))
+	if err != nil {
+		return func() {}
+	}
+	if _, err := fmt.Fprintln(conn, "10s"); err == nil {
+		_, _ = conn.Read(make([]byte, 1)) // It ends with the turn, or with make test.
+	}
+	return func() { _ = conn.Close() }
 }
 
 // testNames returns the names of the package's tests in execution order.
