@@ -21,15 +21,20 @@ type admission struct {
 	// times reads the counters of the processors. If it is nil or fails, suites begin at once.
 	times func() (processorTimes, error)
 
-	turn    sync.Mutex
-	running atomic.Int32
+	turn     sync.Mutex
+	admitted time.Time // when a suite or a part began last
+	running  atomic.Int32
 }
 
 const (
-	// enoughIdle is the share of the processors that must have been idle.
-	enoughIdle = 0.2
+	// enoughIdle is the share of the processors that must have been idle. Suites wait now and then and
+	// are busy at other times: with a smaller share, too many begin while some of them wait.
+	enoughIdle = 0.35
 	// suiteWindow is the time over which that is measured before a suite begins.
-	suiteWindow = 10 * time.Second
+	suiteWindow = 15 * time.Second
+	// settling is the time that what was admitted last has to get busy before that time begins, or the
+	// window if that is shorter.
+	settling = 5 * time.Second
 )
 
 // newAdmission returns the admission of this machine.
@@ -40,20 +45,27 @@ func newAdmission() *admission { return &admission{times: readProcessorTimes} }
 func (a *admission) enter(ctx context.Context, window time.Duration) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	defer a.running.Add(1)
 	for a.times != nil && a.running.Load() > 0 {
+		if settles := a.admitted.Add(min(settling, window)); !a.wait(ctx, time.Until(settles)) {
+			break
+		}
 		before, err := a.times()
 		if err != nil || !a.wait(ctx, window) {
-			return
+			break
 		}
 		if now, err := a.times(); err != nil || now.idleSince(before) >= enoughIdle {
-			return
+			break
 		}
 	}
+	a.admitted = time.Now()
+	a.running.Add(1)
 }
 
-// wait waits for the window. It returns false early if no suite runs any longer or the context ends.
+// wait waits for the given time. It returns false early if no suite runs any longer or the context ends.
 func (a *admission) wait(ctx context.Context, window time.Duration) bool {
+	if window <= 0 {
+		return true
+	}
 	over := time.NewTimer(window)
 	defer over.Stop()
 	poll := time.NewTicker(min(max(window/20, time.Microsecond), time.Second))

@@ -75,7 +75,7 @@ func takeTurn(t testing.TB) {
 		return
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := fmt.Fprintln(conn, "2s"); err == nil {
+	if _, err := fmt.Fprintln(conn, "3s"); err == nil {
 		_, _ = conn.Read(make([]byte, 1)) // It ends with the turn, or with make test.
 	}
 }

@@ -165,7 +165,7 @@ func turn() func() {
 	if err != nil {
 		return func() {}
 	}
-	if _, err := fmt.Fprintln(conn, "10s"); err == nil {
+	if _, err := fmt.Fprintln(conn, "15s"); err == nil {
 		_, _ = conn.Read(make([]byte, 1)) // It ends with the turn, or with make test.
 	}
 	return func() { _ = conn.Close() }
