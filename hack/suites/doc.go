@@ -16,7 +16,7 @@
 //
 //	table.go      all suites, with their folders, packages, environment and make targets
 //	command.go    the command line
-//	runner.go     runs several suites at the same time, each after its make targets are built
+//	runner.go     runs several suites at the same time, each after its make targets are built, and ends in time
 //	queue.go      chooses the suite that runs next
 //	admission.go  lets another suite begin only while processors are idle
 //	turns.go      lets parts of suites ask for that, too: shards, tests with a sandbox of their own

@@ -29,13 +29,20 @@ type runner struct {
 	// run them, or lacks something for one of their tests.
 	required []string
 	// within is the time after which no further suite begins, counted from the call of run, or 0 if
-	// all suites begin. Those that have not begun are skipped, or fail if they are required.
+	// all suites begin. Those that have not begun are skipped, or fail if they are required. Tests
+	// with a sandbox or manager of their own, in suites that have begun, skip themselves then.
 	within time.Duration
 	screen *screen
 	book   *book
 	// env lists environment variables of all suites. run sets it.
 	env []string
+
+	building sync.Mutex
+	built    map[string]error // the results of make targets
 }
+
+// untilVariable is the environment variable with the Unix time after which tests skip themselves.
+const untilVariable = "TIDEKEEPER_TESTS_UNTIL"
 
 // grace is the time that a suite has to exit after SIGTERM before it is killed.
 const grace = 20 * time.Second
@@ -47,14 +54,18 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
+	r.env = nil
 	served, err := serveTurns(ctx, r.admission)
 	if err != nil {
 		r.book.print("parts of suites take no turns: %v", err)
 	} else {
 		defer served.close()
-		r.env = []string{served.environment()}
+		r.env = append(r.env, served.environment())
 	}
-	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())), r.build(ctx, suites))
+	if r.within > 0 {
+		r.env = append(r.env, fmt.Sprintf("%s=%d", untilVariable, start.Add(r.within).Unix()))
+	}
+	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())), slices.Clone(suites))
 	var working sync.WaitGroup
 	for range max(1, r.jobs) {
 		working.Go(func() {
@@ -65,11 +76,7 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 					r.admission.leave()
 					return
 				}
-				if r.within > 0 && time.Since(start) > r.within {
-					r.leaveOut(s, fmt.Sprintf("it could not begin within %s: the machine is too slow, or its caches were empty", r.within))
-				} else {
-					r.runSuite(ctx, s)
-				}
+				r.play(ctx, s, start)
 				ready.ended(&s)
 				r.admission.leave()
 			}
@@ -96,36 +103,51 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 	}
 }
 
-// build builds the make targets that the suites need, and returns the suites that can be run then on
-// this machine. No test runs meanwhile: beside compilers, the processes of tests would get so little
-// of the processors that their requests time out and are repeated, which takes longer in total.
-func (r *runner) build(ctx context.Context, suites []suite) (ready []suite) {
-	built := map[string]error{}
-	for _, s := range suites {
-		reason := ""
-		if s.requires != nil {
-			reason = s.requires()
-		}
-		if reason != "" {
+// play builds what a suite needs and runs it, if this machine can and start is not too long ago.
+func (r *runner) play(ctx context.Context, s suite, start time.Time) {
+	if s.requires != nil {
+		if reason := s.requires(); reason != "" {
 			r.leaveOut(s, reason)
-			continue
+			return
 		}
-		var failed error
-		for _, target := range s.needs {
-			err, done := built[target]
-			if !done {
-				err = r.make(ctx, target)
-				built[target] = err
-			}
-			failed = cmp.Or(failed, err)
-		}
-		if failed != nil {
-			r.book.suiteEnded(s.name, "fail", 0, failed.Error())
-			continue
-		}
-		ready = append(ready, s)
 	}
-	return ready
+	late := func() bool {
+		if r.within == 0 || time.Since(start) < r.within {
+			return false
+		}
+		r.leaveOut(s, fmt.Sprintf("it could not begin within %s: the machine is too slow, or its caches were empty", r.within))
+		return true
+	}
+	if late() {
+		return
+	}
+	if err := r.build(ctx, s.needs); err != nil {
+		r.book.suiteEnded(s.name, "fail", 0, err.Error())
+		return
+	}
+	if !late() {
+		r.runSuite(ctx, s)
+	}
+}
+
+// build builds make targets, unless they have been built, and returns the first error. One target is
+// built at a time, because two may write the same files.
+func (r *runner) build(ctx context.Context, targets []string) error {
+	r.building.Lock()
+	defer r.building.Unlock()
+	if r.built == nil {
+		r.built = map[string]error{}
+	}
+	var failed error
+	for _, target := range targets {
+		err, done := r.built[target]
+		if !done {
+			err = r.make(ctx, target)
+			r.built[target] = err
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return failed
 }
 
 // leaveOut records that a suite was not run for the given reason.

@@ -185,3 +185,19 @@ func TestRunnerOutOfTime(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+// TestSuiteEnvironment checks that the processes of a suite can ask for turns, and know how long tests
+// may begin.
+func TestSuiteEnvironment(t *testing.T) {
+	t.Parallel()
+	for within, script := range map[time.Duration]string{
+		0:         `test -S "$TIDEKEEPER_TURNS" && test -z "$TIDEKEEPER_TESTS_UNTIL"`,
+		time.Hour: `test -S "$TIDEKEEPER_TURNS" && test $((TIDEKEEPER_TESTS_UNTIL - $(date +%s))) -gt 3500`,
+	} {
+		r := newTestRunner(t)
+		r.within = within
+		if s := r.run(t.Context(), []suite{{name: "environment", command: []string{"sh", "-c", script}}}); !s.ok() {
+			t.Errorf("within %s: not so: %s", within, script)
+		}
+	}
+}
