@@ -170,7 +170,7 @@ test: build ## Run the tests that one runs before a push: unit and property test
 	@$(RUN_SUITES) run --jobs=$(JOBS) fast
 
 .PHONY: test-all
-test-all: build ## Run all tests: also with the race detector, faults, other people's software, a browser, real nodes, an old release of Kubernetes, the small benchmark. WITHIN=1h skips the suites that have not begun by then, and says so.
+test-all: build ## Run all tests: also with the race detector, faults, other people's software, a browser, real nodes, an old release of Kubernetes, the small benchmark. WITHIN=1h skips what has not begun by then, and says so.
 	@$(RUN_SUITES) run --jobs=$(JOBS) $(if $(WITHIN),--within=$(WITHIN)) all
 
 .PHONY: suites

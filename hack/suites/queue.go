@@ -47,6 +47,13 @@ func (q *queue) next() (suite, bool) {
 	return s, true
 }
 
+// empty reports whether no suite is waiting.
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0
+}
+
 // before reports whether the waiting suite a is taken before the waiting suite b.
 func (q *queue) before(a, b *suite) bool {
 	if a.busy != b.busy && q.busy >= q.mostBusy {

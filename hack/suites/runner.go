@@ -69,7 +69,7 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	var working sync.WaitGroup
 	for range max(1, r.jobs) {
 		working.Go(func() {
-			for {
+			for !ready.empty() {
 				r.admission.enter(ctx, suiteWindow)
 				s, more := ready.next()
 				if !more {
