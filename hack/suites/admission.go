@@ -20,6 +20,9 @@ import (
 type admission struct {
 	// times reads the counters of the processors. If it is nil or fails, suites begin at once.
 	times func() (processorTimes, error)
+	// until is the time from which nothing waits any longer, because it begins too late anyway, or
+	// zero.
+	until time.Time
 
 	turn     sync.Mutex
 	admitted time.Time // when a suite or a part began last
@@ -45,7 +48,7 @@ func newAdmission() *admission { return &admission{times: readProcessorTimes} }
 func (a *admission) enter(ctx context.Context, window time.Duration) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	for a.times != nil && a.running.Load() > 0 {
+	for a.times != nil && a.running.Load() > 0 && !a.over() {
 		if settles := a.admitted.Add(min(settling, window)); !a.wait(ctx, time.Until(settles)) {
 			break
 		}
@@ -61,7 +64,11 @@ func (a *admission) enter(ctx context.Context, window time.Duration) {
 	a.running.Add(1)
 }
 
-// wait waits for the given time. It returns false early if no suite runs any longer or the context ends.
+// over reports whether nothing waits any longer.
+func (a *admission) over() bool { return !a.until.IsZero() && !time.Now().Before(a.until) }
+
+// wait waits for the given time. It returns false early if no suite runs any longer, nothing waits any
+// longer, or the context ends.
 func (a *admission) wait(ctx context.Context, window time.Duration) bool {
 	if window <= 0 {
 		return true
@@ -75,7 +82,7 @@ func (a *admission) wait(ctx context.Context, window time.Duration) bool {
 		case <-over.C:
 			return true
 		case <-poll.C:
-			if a.running.Load() == 0 {
+			if a.running.Load() == 0 || a.over() {
 				return false
 			}
 		case <-ctx.Done():

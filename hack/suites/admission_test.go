@@ -62,6 +62,12 @@ func TestAdmission(t *testing.T) {
 	}
 
 	a = admittedTo(t, admitting())
+	a.until = time.Now().Add(50 * time.Millisecond)
+	if !enters(t, a, time.Minute) || time.Now().Before(a.until) {
+		t.Error("a suite waits although it is too late, or does not wait until then")
+	}
+
+	a = admittedTo(t, admitting())
 	a.times = func() (processorTimes, error) { return processorTimes{}, errors.New("no such file") }
 	if !enters(t, a, time.Minute) {
 		t.Error("a second suite waits where the processors cannot be observed")

@@ -55,15 +55,16 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
 	r.env = nil
+	if r.within > 0 {
+		r.admission.until = start.Add(r.within)
+		r.env = append(r.env, fmt.Sprintf("%s=%d", untilVariable, r.admission.until.Unix()))
+	}
 	served, err := serveTurns(ctx, r.admission)
 	if err != nil {
 		r.book.print("parts of suites take no turns: %v", err)
 	} else {
 		defer served.close()
 		r.env = append(r.env, served.environment())
-	}
-	if r.within > 0 {
-		r.env = append(r.env, fmt.Sprintf("%s=%d", untilVariable, start.Add(r.within).Unix()))
 	}
 	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())), slices.Clone(suites))
 	var working sync.WaitGroup
