@@ -97,6 +97,7 @@ func (c command) process() *exec.Cmd {
 // run runs kubectl tide without a terminal.
 func (c command) run(t *testing.T) result {
 	t.Helper()
+	framework.BeginInTime(t)
 	var stdout, stderr bytes.Buffer
 	p := c.process()
 	p.Stdout, p.Stderr = &stdout, &stderr
@@ -106,6 +107,7 @@ func (c command) run(t *testing.T) result {
 // runOn runs kubectl tide on a terminal of the given width, and returns the terminal's output.
 func (c command) runOn(t *testing.T, columns int) result {
 	t.Helper()
+	framework.BeginInTime(t)
 	ours, theirs := terminal(t, columns)
 	p := c.process()
 	p.Stdin, p.Stdout, p.Stderr = theirs, theirs, theirs

@@ -19,11 +19,11 @@ func late(now time.Time) bool {
 	return err == nil && now.Unix() >= until
 }
 
-// begun holds the names of tests that have launched a manager.
+// begun holds the names of tests that have begun in time.
 var begun sync.Map
 
-// beginInTime skips a test that has not launched a manager before, if it is [late].
-func beginInTime(t testing.TB) {
+// BeginInTime skips a test that has not called it before, if it is [late]. LaunchManager calls it.
+func BeginInTime(t testing.TB) {
 	t.Helper()
 	if _, again := begun.Load(t.Name()); again {
 		return

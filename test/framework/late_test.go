@@ -19,14 +19,14 @@ func TestLate(t *testing.T) {
 	}
 	t.Setenv("TIDEKEEPER_TESTS_UNTIL", "1")
 	begin := &beginning{name: "late"}
-	if beginInTime(begin); !begin.skipped {
+	if BeginInTime(begin); !begin.skipped {
 		t.Error("a test begins late")
 	}
 	begin = &beginning{name: "in the midst"}
 	t.Setenv("TIDEKEEPER_TESTS_UNTIL", "")
-	beginInTime(begin)
+	BeginInTime(begin)
 	t.Setenv("TIDEKEEPER_TESTS_UNTIL", "1")
-	if beginInTime(begin); begin.skipped {
+	if BeginInTime(begin); begin.skipped {
 		t.Error("a test is skipped in the midst")
 	}
 }

@@ -34,7 +34,7 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 // LaunchManager is [Cluster.StartManager], but does not wait until the manager is ready.
 func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
-	beginInTime(t)
+	BeginInTime(t)
 	probes, metrics := FreeAddress(t), FreeAddress(t)
 	m := runManager(t, c.managerBinary, append([]string{
 		"--kubeconfig", c.manager,
