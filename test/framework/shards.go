@@ -100,8 +100,9 @@ func (s shard) Run() int {
 	return 0
 }
 
-// run runs the shards in parallel, each when it has its turn. The first shard prints its output directly. The output of each
-// other shard is printed once all earlier shards have finished, so that the outputs do not mix.
+// run runs the shards in parallel, each when it has its turn. The first shard prints its output
+// directly. The output of each other shard is printed once all earlier shards have finished, so that
+// the outputs do not mix.
 func (s Suite) run() error {
 	names, err := testNames()
 	if err != nil {

@@ -32,10 +32,8 @@ const (
 	// turns is the maximum number of the hostile tenant's restarts that may be sent between the
 	// time at which the manager notices that a restart of the neighbour is due and that restart's
 	// turn. It allows for the restarts that hold a slot, one restart for each namespace without a
-	// slot, and those that other slots are given while the turn is written: as many when the machine
-	// is idle, and several times as many when the write waits for a processor. Each of the tenant's
-	// namespaces asks for more restarts than this.
-	turns = 8 * slots
+	// slot, and as many in the other slots while the turn is written.
+	turns = 4 * slots
 	// mostRequests is the maximum number of requests that the manager may send on behalf of the
 	// hostile tenant between the neighbour's request and the manager's first write for it.
 	mostRequests = 1500
