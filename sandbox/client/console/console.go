@@ -134,7 +134,12 @@ func Start(t testing.TB, dir string) *Shell {
 	return &Shell{in: in, out: bufio.NewScanner(out), marker: fmt.Sprintf("done-%d", os.Getpid())}
 }
 
-// Run runs a command, and returns its output lines and its exit code.
+// watchEnded is the line that client-go logs if kubectl wait stops its watch while an event arrives. It
+// says nothing about the command, which may have succeeded.
+var watchEnded = regexp.MustCompile(`^[IW]\d{4} \S+ +\d+ reflector\.go:\d+\] "Warning: watch ended with error".*context canceled`)
+
+// Run runs a command, and returns its output lines and its exit code. Lines that match watchEnded are
+// left out.
 func (s *Shell) Run(t testing.TB, command string) (lines []string, code int) {
 	t.Helper()
 	if _, err := fmt.Fprintf(s.in, "%s\necho %s $?\n", command, s.marker); err != nil {
@@ -146,7 +151,9 @@ func (s *Shell) Run(t testing.TB, command string) (lines []string, code int) {
 			_, _ = fmt.Sscan(rest, &code)
 			return lines, code
 		}
-		lines = append(lines, line)
+		if !watchEnded.MatchString(line) {
+			lines = append(lines, line)
+		}
 	}
 	t.Fatalf("the shell has ended after: %s\n%s", command, strings.Join(lines, "\n"))
 	return nil, 0

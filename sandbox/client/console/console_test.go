@@ -6,6 +6,7 @@
 package console_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -59,5 +60,18 @@ func TestPageInShell(t *testing.T) {
 	}
 	if !slices.Equal(codes, []int{0, 0, 3}) {
 		t.Errorf("the commands have ended with %v", codes)
+	}
+}
+
+// TestRunLeavesOutEndedWatches checks that the shell leaves out the warning about a watch that a command
+// stopped itself, and no other line of a log.
+func TestRunLeavesOutEndedWatches(t *testing.T) {
+	const ended = `I1129 22:28:44.414635   20753 reflector.go:664] "Warning: watch ended with error" reflector="k8s.io/client-go@v0.37.2/tools/cache/reflector.go:343" err="%s"`
+	stopped := fmt.Sprintf(ended, `an error on the server (\"unable to decode an event from the watch stream: context canceled\")`)
+	lost := fmt.Sprintf(ended, "connection refused")
+	sh := console.Start(t, t.TempDir())
+	got, _ := sh.Run(t, fmt.Sprintf("cat >&2 <<'END'\n%s\n%s\ncondition met\nEND", stopped, lost))
+	if want := []string{lost, "condition met"}; !slices.Equal(got, want) {
+		t.Errorf("got the lines\n%s", strings.Join(got, "\n"))
 	}
 }
