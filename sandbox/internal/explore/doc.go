@@ -11,6 +11,7 @@
 //	baseline/    the behavior of an operator in runs without a fault
 //	faults/      the table of faults, and the plan of the faults to inject
 //	operator/    the operator's process
+//	application/ what answers the operator's connections to pods and Services
 //	lab/         the sandboxes of runs
 //	settle/      detects when the cluster is quiet
 //	inject/      injects a fault

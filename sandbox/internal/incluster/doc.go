@@ -18,6 +18,7 @@
 //	environment.go  the program's environment variables
 //	exec.go         a program that another process starts repeatedly
 //	network.go      the network namespace of such a program
+//	resolver.go     its addresses and names of the cluster
 //	sweep.go        the process that kills the processes left behind by such programs
 //	mounts.go       directories that only the program and this process see
 //	token.go        the ServiceAccount's files, whose token is renewed

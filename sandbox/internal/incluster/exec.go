@@ -38,9 +38,13 @@ func (f Files) names() map[string][]byte {
 	}
 }
 
-// Write creates a directory with the ServiceAccount's files.
+// Write creates a directory with the ServiceAccount's files, and the configuration of a resolver of
+// names in the pod's namespace.
 func (f Files) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := writeAll(dir, map[string][]byte{ownResolver: []byte(resolver(f.Namespace))}); err != nil {
 		return err
 	}
 	return writeAll(dir, f.names())
@@ -60,6 +64,10 @@ type Pod struct {
 	HostName string
 	// HostNetwork makes the program use this machine's network.
 	HostNetwork bool
+	// Ports lists ports of the cluster's pods and Services that the program can connect to. If there
+	// are any, all addresses of the cluster are local in the program's network, the program asks this
+	// process for names, and [Network.Ports] accepts its connections.
+	Ports []int
 }
 
 // Start starts a command in an environment that looks like a pod. It calls the function "start",
@@ -89,6 +97,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 		attributes.Cloneflags &^= syscall.CLONE_NEWNET
 	} else {
 		do.API = net.JoinHostPort(host, port)
+		do.Ports = p.Ports
 		if do.Network, passed, handed, err = pass(cmd); err != nil {
 			return nil, err
 		}
@@ -109,7 +118,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	if err != nil || p.HostNetwork {
 		return nil, err
 	}
-	return handedFrom(handed)
+	return handedFrom(handed, p.Ports)
 }
 
 // own holds the clone flags for the Linux namespaces of a program in a pod.
@@ -147,6 +156,8 @@ type inPod struct {
 	// the process uses this machine's network.
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
+	// Ports is the field of [Pod] with the same name.
+	Ports   []int  `json:"ports,omitempty"`
 	Program string `json:"program"`
 	// Starter is the process ID of the parent process. The program is killed when that process
 	// exits.
@@ -186,6 +197,11 @@ func Exec(args []string) error {
 	if err := mount(dirs...); err != nil {
 		return err
 	}
+	if len(do.Ports) > 0 {
+		if err := replaceFile(resolverFile, filepath.Join(do.Files, ownResolver)); err != nil {
+			return err
+		}
+	}
 	if do.HostName != "" {
 		if err := unix.Sethostname([]byte(do.HostName[:min(len(do.HostName), longestHostName)])); err != nil {
 			return fmt.Errorf("set the host name: %w", err)
@@ -197,7 +213,7 @@ func Exec(args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if err := files.Write(serviceAccountDir); err != nil {
+	if err := writeAll(serviceAccountDir, files.names()); err != nil {
 		return err
 	}
 	if err := writeAll(do.ServingCerts, certs); err != nil {
@@ -236,6 +252,11 @@ func (do *inPod) network(try bool) error {
 	if err := SetUpLoopback(); err != nil {
 		return err
 	}
+	if !try && len(do.Ports) > 0 {
+		if err := AddAddress("lo:1", clusterNetwork); err != nil {
+			return err
+		}
+	}
 	if try {
 		return nil
 	}
@@ -243,7 +264,7 @@ func (do *inPod) network(try bool) error {
 	if err != nil {
 		return err
 	}
-	return handOver(fd, do.API)
+	return handOver(fd, do.API, do.Ports)
 }
 
 func readFiles(dir string) (f Files, err error) {

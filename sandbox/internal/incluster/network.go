@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -24,6 +25,10 @@ import (
 type Network struct {
 	// api listens for the program's connections to the API server.
 	api net.Listener
+	// names receives the program's DNS queries, and ports accepts its connections to the ports of
+	// pods and Services. They are nil if the program has no such ports (see Pod.Ports).
+	names net.PacketConn
+	ports []net.Listener
 
 	mu sync.Mutex
 	// door is a listener and seed is a socket in the program's network namespace. Connecting seed
@@ -31,17 +36,23 @@ type Network struct {
 	door, seed int
 }
 
-// sockets is the number of sockets that a program's process sends: the listener for connections to
-// the API server, and the sockets door and seed.
-const sockets = 3
+// sockets returns the number of sockets that a program's process sends: the listener for connections
+// to the API server, the sockets door and seed, and for programs with ports the socket for DNS
+// queries and a listener for each port.
+func sockets(ports []int) int {
+	if len(ports) == 0 {
+		return 3
+	}
+	return 4 + len(ports)
+}
 
 // handing is the maximum time for a new process to send its sockets. It is long, because the
 // machine may be busy. If that process exits first, the wait ends immediately.
 const handing = 5 * time.Minute
 
 // handedFrom receives the [Network] that a new process sends through the other end of a socket
-// pair.
-func handedFrom(handed *os.File) (*Network, error) {
+// pair. "ports" are those of the [Pod].
+func handedFrom(handed *os.File, ports []int) (*Network, error) {
 	connection, err := net.FileConn(handed)
 	if err != nil {
 		return nil, err
@@ -51,7 +62,7 @@ func handedFrom(handed *os.File) (*Network, error) {
 	if err := socket.SetReadDeadline(time.Now().Add(handing)); err != nil {
 		return nil, err
 	}
-	oob := make([]byte, unix.CmsgSpace(4*sockets))
+	oob := make([]byte, unix.CmsgSpace(4*sockets(ports)))
 	_, n, _, _, err := socket.ReadMsgUnix(make([]byte, 1), oob)
 	if err != nil {
 		return nil, errors.New("it has not made its network")
@@ -67,24 +78,56 @@ func handedFrom(handed *os.File) (*Network, error) {
 	for _, fd := range rights {
 		unix.CloseOnExec(fd)
 	}
-	if len(rights) != sockets {
+	if want := sockets(ports); len(rights) != want {
 		for _, fd := range rights {
 			_ = unix.Close(fd)
 		}
-		return nil, fmt.Errorf("its network came as %d sockets, not %d", len(rights), sockets)
+		return nil, fmt.Errorf("its network came as %d sockets, not %d", len(rights), want)
 	}
 	network := &Network{door: rights[1], seed: rights[2]}
-	listener := os.NewFile(uintptr(rights[0]), "api")
-	defer listener.Close()
-	if network.api, err = net.FileListener(listener); err != nil {
+	if network.api, err = listenerOf(rights[0]); err == nil && len(ports) > 0 {
+		err = network.reaches(rights[3], rights[4:])
+	}
+	if err != nil {
 		network.Close()
 		return nil, err
 	}
 	return network, nil
 }
 
+// reaches adds the socket for DNS queries and the listeners for ports of pods and Services.
+func (n *Network) reaches(names int, ports []int) (err error) {
+	for _, fd := range ports {
+		listener, notOne := listenerOf(fd)
+		if err = errors.Join(err, notOne); notOne == nil {
+			n.ports = append(n.ports, listener)
+		}
+	}
+	file := os.NewFile(uintptr(names), "names")
+	defer file.Close()
+	socket, notOne := net.FilePacketConn(file)
+	if notOne == nil {
+		n.names = socket
+	}
+	return errors.Join(err, notOne)
+}
+
+// listenerOf returns the listener of a file descriptor, which it closes.
+func listenerOf(fd int) (net.Listener, error) {
+	file := os.NewFile(uintptr(fd), "listener")
+	defer file.Close()
+	return net.FileListener(file)
+}
+
 // API returns the listener for the program's connections to the API server.
 func (n *Network) API() net.Listener { return n.api }
+
+// Names returns the socket that receives the program's DNS queries, or nil if there is none.
+func (n *Network) Names() net.PacketConn { return n.names }
+
+// Ports returns the listeners for the program's connections to pods and Services, in the order of
+// [Pod].Ports. The local address of a connection is that which the program has connected to.
+func (n *Network) Ports() []net.Listener { return n.ports }
 
 // Dial connects to a port of the program.
 func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
@@ -156,6 +199,12 @@ func (n *Network) Close() {
 	if n.api != nil {
 		_ = n.api.Close()
 	}
+	if n.names != nil {
+		_ = n.names.Close()
+	}
+	for _, listener := range n.ports {
+		_ = listener.Close()
+	}
 	if n.seed >= 0 {
 		_ = unix.Close(n.seed)
 		_ = unix.Close(n.door)
@@ -165,19 +214,9 @@ func (n *Network) Close() {
 
 // handOver creates the sockets of a [Network] in this process's network namespace, and sends them
 // through the socket fd, which it then closes. The given address is the API server's address for
-// the program.
-func handOver(fd int, address string) error {
+// the program, and "ports" are those of the [Pod].
+func handOver(fd int, address string, ports []int) error {
 	defer unix.Close(fd)
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	file, err := listener.(*net.TCPListener).File()
-	if err != nil {
-		return err
-	}
-	defer file.Close()
 	door, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -194,7 +233,66 @@ func handOver(fd int, address string) error {
 		return err
 	}
 	defer unix.Close(seed)
-	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(int(file.Fd()), door, seed), nil, 0)
+	var made files
+	defer made.close()
+	made.listen(address)
+	if len(ports) > 0 {
+		made.receive(nameServer)
+		for _, port := range ports {
+			made.listen(net.JoinHostPort("0.0.0.0", strconv.Itoa(port)))
+		}
+	}
+	if made.err != nil {
+		return made.err
+	}
+	rights := []int{int(made.all[0].Fd()), door, seed}
+	for _, file := range made.all[1:] {
+		rights = append(rights, int(file.Fd()))
+	}
+	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(rights...), nil, 0)
+}
+
+// files holds the files of a network namespace's sockets, and the error that has prevented another.
+type files struct {
+	all []*os.File
+	err error
+}
+
+func (f *files) listen(address string) {
+	if f.err != nil {
+		return
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
+	if f.err = err; err != nil {
+		return
+	}
+	defer listener.Close()
+	f.add(listener.(*net.TCPListener).File())
+}
+
+// receive adds the socket for UDP packets to an address.
+func (f *files) receive(address string) {
+	if f.err != nil {
+		return
+	}
+	socket, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", address)
+	if f.err = err; err != nil {
+		return
+	}
+	defer socket.Close()
+	f.add(socket.(*net.UDPConn).File())
+}
+
+func (f *files) add(file *os.File, err error) {
+	if f.err = err; err == nil {
+		f.all = append(f.all, file)
+	}
+}
+
+func (f *files) close() {
+	for _, file := range f.all {
+		_ = file.Close()
+	}
 }
 
 // SetUpLoopback brings up the loopback interface of this network namespace.
@@ -211,6 +309,36 @@ func SetUpLoopback() error {
 	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
 		return fmt.Errorf("the loopback device: %w", err)
+	}
+	return nil
+}
+
+// AddAddress adds an address to the loopback interface of this network namespace, with a label such
+// as lo:1. All addresses with the same prefix become local, too.
+func AddAddress(label string, address netip.Prefix) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for _, step := range []struct {
+		ioctl uint
+		value net.IP
+	}{
+		{unix.SIOCSIFADDR, address.Addr().AsSlice()},
+		// Without a netmask, that of the class A, B or C network applies.
+		{unix.SIOCSIFNETMASK, net.IP(net.CIDRMask(address.Bits(), 32))},
+	} {
+		request, err := unix.NewIfreq(label)
+		if err != nil {
+			return err
+		}
+		if err := request.SetInet4Addr(step.value); err != nil {
+			return err
+		}
+		if err := unix.IoctlIfreq(fd, step.ioctl, request); err != nil {
+			return fmt.Errorf("the address %s: %w", address, err)
+		}
 	}
 	return nil
 }

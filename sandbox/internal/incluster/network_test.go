@@ -32,10 +32,10 @@ func handed(t *testing.T) *Network {
 		t.Fatal(err)
 	}
 	passed.Close()
-	if err := handOver(fd, "127.0.0.1:0"); err != nil {
+	if err := handOver(fd, "127.0.0.1:0", nil); err != nil {
 		t.Fatal(err)
 	}
-	n, err := handedFrom(other)
+	n, err := handedFrom(other, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestNetworkOfAProcessThatEnds(t *testing.T) {
 	}
 	defer other.Close()
 	passed.Close()
-	if _, err := handedFrom(other); err == nil || err.Error() != "it has not made its network" {
+	if _, err := handedFrom(other, nil); err == nil || err.Error() != "it has not made its network" {
 		t.Errorf("got %v", err)
 	}
 }

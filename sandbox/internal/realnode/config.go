@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/dns"
 )
 
 // Paths in the directory /run, of which each real node has its own.
@@ -52,7 +54,7 @@ serializeImagePulls: false
 nodeStatusUpdateFrequency: 10s
 volumeStatsAggPeriod: -1s
 `, s.file(Authority), s.file(ServingCert), s.file(ServingKey), containerdSocket, s.Cgroup, s.file("resolv.conf"), s.state("pods"), s.state("volume-plugins"),
-		clusterDomain, s.DNS)
+		dns.Domain, s.DNS)
 }
 
 // kubeletArgs returns the kubelet flags that have no equivalent in its configuration file.

@@ -26,39 +26,9 @@ func setUpLoopback(addresses ...netip.Addr) error {
 	if err := incluster.SetUpLoopback(); err != nil {
 		return err
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
 	for i, address := range addresses {
-		if err := addAddress(fd, fmt.Sprintf("lo:%d", i+1), address); err != nil {
-			return fmt.Errorf("the address %s: %w", address, err)
-		}
-	}
-	return nil
-}
-
-// addAddress adds an address to the loopback interface, with a label such as lo:1. The parameter fd
-// is the file descriptor of an open socket.
-func addAddress(fd int, label string, address netip.Addr) error {
-	for _, step := range []struct {
-		ioctl uint
-		value net.IP
-	}{
-		{unix.SIOCSIFADDR, address.AsSlice()},
-		// Set the netmask of a single address. Otherwise, the kernel would treat all addresses of
-		// the class A, B or C network as local.
-		{unix.SIOCSIFNETMASK, net.IPv4bcast.To4()},
-	} {
-		request, err := unix.NewIfreq(label)
-		if err != nil {
-			return err
-		}
-		if err := request.SetInet4Addr(step.value); err != nil {
-			return err
-		}
-		if err := unix.IoctlIfreq(fd, step.ioctl, request); err != nil {
+		// With its own prefix alone. Otherwise, all addresses of a network would be local.
+		if err := incluster.AddAddress(fmt.Sprintf("lo:%d", i+1), netip.PrefixFrom(address, address.BitLen())); err != nil {
 			return err
 		}
 	}

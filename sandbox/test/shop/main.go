@@ -30,11 +30,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
 
-var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts`)
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts; "opens-later" opens an account at the bakery after it has printed the first receipt`)
 
 // dated is off by default, because explore adds another fault-free run if the fault-free runs
 // differ.
 var dated = flag.Bool("dated", false, "write to each receipt when it was printed")
+
+var bakery = flag.String("bakery", "", "the URL of the application that it asks for prices")
 
 var pause = flag.Duration("pause", 0, "wait before an order is served")
 
@@ -43,7 +45,12 @@ func main() {
 	webhook := flag.Bool("webhook", false, "serve a webhook")
 	elect := flag.Bool("elect", false, "elect a leader by a Lease")
 	listen := flag.String("listen", "", "an address on which it listens, as most operators do")
+	selling := flag.Bool("sell", false, "be the bakery, on the address in $ADDRESS")
 	flag.Parse()
+	if *selling {
+		fmt.Fprintln(os.Stderr, "bakery:", sell(os.Getenv("ADDRESS")))
+		os.Exit(1)
+	}
 	if *listen != "" {
 		if _, err := net.Listen("tcp", *listen); err != nil {
 			fmt.Fprintln(os.Stderr, "shop:", err)
@@ -146,6 +153,12 @@ func serve(ctx context.Context, client kubernetes.Interface, orders listers.Conf
 		}
 		return receipt(ctx, client, order)
 	}
+	if *bakery != "" {
+		order = order.DeepCopy()
+		if err := buy(ctx, client, order); err != nil {
+			return err
+		}
+	}
 	if err := receipt(ctx, client, order); err != nil {
 		return err
 	}
@@ -160,6 +173,12 @@ func markDone(ctx context.Context, client kubernetes.Interface, order *corev1.Co
 }
 
 func receipt(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
+	_, err := printed(ctx, client, order)
+	return err
+}
+
+// printed creates the receipt of an order, and reports whether there was none.
+func printed(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) (isNew bool, _ error) {
 	data := map[string]string{"item": order.Data["item"]}
 	if *dated {
 		data["printed"] = time.Now().String()
@@ -174,7 +193,7 @@ func receipt(ctx context.Context, client kubernetes.Interface, order *corev1.Con
 		StringData: data,
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

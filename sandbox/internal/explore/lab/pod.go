@@ -67,7 +67,7 @@ func (l *Lab) unserved(ctx context.Context, client dynamic.Interface) error {
 // writes the files of the operator's ServiceAccount to `dir`. `server` is the URL of the API
 // server.
 func (l *Lab) pod(dir string, files incluster.Files, server string) (*incluster.Pod, error) {
-	p := &incluster.Pod{Files: dir, Server: server, HostName: l.hostName, HostNetwork: l.workload.HostNetwork}
+	p := &incluster.Pod{Files: dir, Server: server, HostName: l.hostName, HostNetwork: l.workload.HostNetwork, Ports: l.workload.Ports()}
 	if len(l.served) > 0 {
 		p.CertDir, p.ServingCerts = l.certs(), incluster.DefaultCertDir()
 	}

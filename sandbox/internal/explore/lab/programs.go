@@ -10,8 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
+// Program is a command for sh -c, with environment variables as NAME=VALUE.
+type Program struct {
+	Command     string
+	Environment []string
+}
+
 // Programs manages the additional programs of a workload, which run in parallel with the operator
-// (see Workload.Programs).
+// (see Workload.Programs and Workload.Applications).
 type Programs struct {
 	commands []string
 	running  []*operator.Operator
@@ -19,14 +25,15 @@ type Programs struct {
 
 // StartPrograms starts additional programs. They connect to the API server directly and with
 // administrator rights, so that faults do not affect them.
-func StartPrograms(s *Sandbox, commands []string) (p *Programs, err error) {
-	p = &Programs{commands: commands}
-	for _, text := range commands {
-		o := &operator.Operator{Command: []string{"sh", "-c", text}, Kubeconfig: s.dir.Kubeconfig(), Bin: s.lab.bin, Path: s.lab.path(), Output: &operator.Output{}}
+func StartPrograms(s *Sandbox, programs []Program) (p *Programs, err error) {
+	p = &Programs{}
+	for _, program := range programs {
+		text := program.Command
+		o := &operator.Operator{Command: []string{"sh", "-c", text}, Environment: program.Environment, Kubeconfig: s.dir.Kubeconfig(), Bin: s.lab.bin, Path: s.lab.path(), Output: &operator.Output{}}
 		if err := o.Start(); err != nil {
 			return p, fmt.Errorf("the program %q: %w", words.OneLine(text), err)
 		}
-		p.running = append(p.running, o)
+		p.commands, p.running = append(p.commands, text), append(p.running, o)
 	}
 	return p, nil
 }

@@ -20,7 +20,11 @@ import (
 // programsOf starts programs that are stopped at the end of the test. No operator runs.
 func programsOf(t *testing.T, dir string, commands ...string) *Programs {
 	t.Helper()
-	p, err := StartPrograms(&Sandbox{dir: cluster.Dir(dir), lab: &Lab{}}, commands)
+	var programs []Program
+	for _, command := range commands {
+		programs = append(programs, Program{Command: command})
+	}
+	p, err := StartPrograms(&Sandbox{dir: cluster.Dir(dir), lab: &Lab{}}, programs)
 	t.Cleanup(p.End)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (s *Setup) beginning() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parts := []any{about.Contents, *w.Nodes, w.WithoutControllers, w.ServiceAccount, w.HostNetwork}
+	parts := []any{about.Contents, *w.Nodes, w.WithoutControllers, w.ServiceAccount, w.HostNetwork, w.Ports()}
 	if *w.Nodes > 0 {
 		parts = append(parts, s.Command) // The Pod's name is derived from the command.
 	}

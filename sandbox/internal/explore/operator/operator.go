@@ -34,6 +34,8 @@ type Operator struct {
 	// operator.
 	Serve    func(net.Listener)
 	Networks *Networks
+	// Applications, unless nil, answers the process's connections to pods and Services.
+	Applications func(*incluster.Network)
 	// Bin is the directory of links to the programs embedded in the sandbox binary. Path is the
 	// PATH of the process.
 	Bin, Path string
@@ -60,7 +62,7 @@ type Processes struct{ *Operator }
 // Another returns a second process of the same operator, but does not start it.
 func (o *Operator) Another() *Operator {
 	return &Operator{
-		Command: o.Command, Kubeconfig: o.Kubeconfig, Pod: o.Pod, Environment: o.Environment, Serve: o.Serve, Networks: o.Networks, Bin: o.Bin, Path: o.Path,
+		Command: o.Command, Kubeconfig: o.Kubeconfig, Pod: o.Pod, Environment: o.Environment, Serve: o.Serve, Networks: o.Networks, Applications: o.Applications, Bin: o.Bin, Path: o.Path,
 		Output: &Output{Fail: o.Output.Fail}, Log: o.Log,
 	}
 }
@@ -101,6 +103,9 @@ func (o *Operator) launch() error {
 	if network != nil {
 		o.Networks.add(network)
 		go o.Serve(network.API())
+		if o.Applications != nil {
+			go o.Applications(network)
+		}
 	}
 	go func() {
 		_ = command.Wait()

@@ -5,6 +5,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -94,6 +95,9 @@ func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
 		fmt.Fprintf(progress, "warning: %s\n", text)
 	}
 	fmt.Fprintln(progress, m.lab.Why)
+	if m.OneAtATime() && len(m.Workload.Applications) > 0 {
+		return errors.New("applications: the operator has the network of this machine, from where it cannot reach them: leave out hostNetwork, or permit namespaces as said above")
+	}
 	if m.OneAtATime() {
 		fmt.Fprintln(progress, "The operator has the network of this machine, where a second process may need the same port: runs are played one at a time, whatever --jobs says, and without the fault that needs two processes (Pause).")
 	}

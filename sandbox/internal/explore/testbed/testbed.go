@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/application"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
@@ -81,10 +82,19 @@ func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	first.Log = t.Processes
+	applications, err := application.Start(t.Sandbox.Config, m.Workload.Applications)
+	t.atEnd(applications.End)
+	if err != nil {
+		return nil, err
+	}
+	first.Log, first.Applications = t.Processes, applications.Serve
 	t.Operator = &operator.Processes{Operator: first}
 	t.atEnd(func() { t.Operator.Close() })
-	t.Programs, err = lab.StartPrograms(t.Sandbox, m.Workload.Programs)
+	programs := applications.Programs()
+	for _, command := range m.Workload.Programs {
+		programs = append(programs, lab.Program{Command: command})
+	}
+	t.Programs, err = lab.StartPrograms(t.Sandbox, programs)
 	t.atEnd(t.Programs.End)
 	return t, err
 }

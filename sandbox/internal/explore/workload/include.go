@@ -41,6 +41,7 @@ func (w *Workload) include(dir string) error {
 		}
 		w.Install = append(common.Install, w.Install...)
 		w.Programs = append(common.Programs, w.Programs...)
+		w.Applications = append(common.Applications, w.Applications...)
 		w.Invariants = append(common.Invariants, w.Invariants...)
 		w.Unjudged = append(common.Unjudged, w.Unjudged...)
 		w.WithoutControllers = append(common.WithoutControllers, w.WithoutControllers...)

@@ -35,6 +35,8 @@ type Workload struct {
 	// rights. They start before the operator and end with the run. A command that exits is
 	// restarted, and its exit fails a baseline run.
 	Programs []string `json:"programs,omitempty"`
+	// Applications answer the operator's connections to pods and Services.
+	Applications []Application `json:"applications,omitempty"`
 	// ServiceAccount is the operator's account as NAMESPACE/NAME, or "none" for an operator with
 	// all rights. Defaults to the account of the installed Deployments and StatefulSets, if they
 	// all use the same account.
@@ -189,17 +191,6 @@ func (w *Workload) parse(text []byte) error {
 	return nil
 }
 
-// Commands returns the shell commands of the workload's programs and steps.
-func (w *Workload) Commands() []string {
-	commands := slices.Clone(w.Programs)
-	for i := range w.Steps {
-		if run := w.Steps[i].Run; run != "" {
-			commands = append(commands, run)
-		}
-	}
-	return commands
-}
-
 // Compile compiles the workload's CEL conditions, and validates everything that can be validated
 // without a cluster.
 func (w *Workload) Compile() error {
@@ -228,6 +219,11 @@ func (w *Workload) check() error {
 	for i, name := range w.WithoutControllers {
 		if !slices.Contains(component.Controllers, name) {
 			problem("withoutControllers[%d]: there is no controller %q: want a name as in --controllers of the controller manager, such as replicaset-controller", i, name)
+		}
+	}
+	for i := range w.Applications {
+		if err := w.Applications[i].compile(); err != nil {
+			problem("applications[%d]: %w", i, err)
 		}
 	}
 	for i := range w.Steps {

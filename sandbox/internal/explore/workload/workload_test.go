@@ -35,6 +35,15 @@ func TestParseWorkload(t *testing.T) {
 		{name: "an account", text: "serviceAccount: shop/operator\nsteps: [{run: ls}]"},
 		{name: "all rights", text: "serviceAccount: none\nsteps: [{run: ls}]"},
 		{name: "an account without a namespace", text: "serviceAccount: operator\nsteps: [{run: ls}]", problem: `serviceAccount: "operator": want NAMESPACE/NAME, or none for`},
+		{name: "applications", text: "applications: [{pods: app=a, port: 1, http: [{path: /}]}, {pods: 'app in (a, b)', port: 1, servicePort: 2, program: ./a}]\nsteps: [{run: ls}]"},
+		{name: "an application of no pods", text: "applications: [{port: 1, program: ./a}]\nsteps: [{run: ls}]", problem: "applications[0]: pods: want a label selector, such as app=web"},
+		{name: "an application of pods that are not selected", text: "applications: [{pods: 'app=a,,', port: 1, program: ./a}]\nsteps: [{run: ls}]", problem: "applications[0]: pods: "},
+		{name: "an application without a port", text: "applications: [{pods: app=a, program: ./a}]\nsteps: [{run: ls}]", problem: "applications[0]: port: 0: want a number from 1 to 65535"},
+		{name: "an application with a port that is none", text: "applications: [{pods: app=a, port: 1, servicePort: 70000, program: ./a}]\nsteps: [{run: ls}]", problem: "applications[0]: servicePort: 70000: want"},
+		{name: "an application with two answers", text: "applications: [{pods: app=a, port: 1, program: ./a, http: [{path: /}]}]\nsteps: [{run: ls}]", problem: "applications[0]: want exactly one of program and http"},
+		{name: "an application that does not answer", text: "applications: [{pods: app=a, port: 1}]\nsteps: [{run: ls}]", problem: "applications[0]: want exactly one of program and http"},
+		{name: "an answer to no path", text: "applications: [{pods: app=a, port: 1, http: [{path: a}]}]\nsteps: [{run: ls}]", problem: `applications[0]: http[0]: path: "a": want a path such as /healthz`},
+		{name: "an answer that is none", text: "applications: [{pods: app=a, port: 1, http: [{path: /, status: 100}]}]\nsteps: [{run: ls}]", problem: "applications[0]: http[0]: status: 100: want one from 200 to 599"},
 		{name: "several mistakes", text: "nodes: -1\nsteps: []", problem: "steps: there are none: a workload needs at least one, such as {apply: FILE}\nnodes: -1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

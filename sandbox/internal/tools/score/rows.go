@@ -57,6 +57,10 @@ var rows = []row{
 		known:   []mistake{{name: "cluster-api#13649: several MachineSets of one template", says: []string{"the MachineDeployment has one MachineSet does not hold"}}},
 	},
 	{
+		name: "jobset-0.8.2", workload: "jobset.yaml", module: jobset, version: "v0.8.2", crds: "config/default", command: jobsetCommand,
+		known: []mistake{{name: "jobset#1021: a follower is placed by a leader that is gone", says: []string{"jobs.batch default/kelp-fronds-0: status.ready is 1, not 2"}}},
+	},
+	{
 		name: "argo-rollouts-1.10.1", workload: "argo-rollouts.yaml", module: "github.com/argoproj/argo-rollouts", version: "v1.10.1", pkg: "cmd/rollouts-controller", crds: "manifests/crds",
 		command: []string{operator, "--kubeconfig=$KUBECONFIG", "--leader-elect=false", "--metricsPort=-1", "--healthzPort=-1"},
 		known:   []mistake{{name: "no issue: a Service keeps the selector of a Rollout that is gone", says: []string{"services default/heron-", "rollouts-pod-template-hash"}}},
@@ -83,6 +87,15 @@ const (
 )
 
 var certManagerCommand = []string{operator, "-kubeconfig=$KUBECONFIG"}
+
+const jobset = "sigs.k8s.io/jobset"
+
+// jobsetCommand runs JobSet's operator without its own certificates: those of its webhooks are made by
+// the sandbox.
+var jobsetCommand = []string{
+	"sh", "-c", `echo '{apiVersion: config.jobset.x-k8s.io/v1alpha1, kind: Configuration, internalCertManagement: {enable: false}}' > config.yaml
+exec ` + operator + ` --config=config.yaml --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=127.0.0.1:0`,
+}
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
 

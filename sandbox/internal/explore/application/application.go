@@ -1,0 +1,203 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/dns"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
+)
+
+// Applications are those of a run.
+type Applications struct {
+	client kubernetes.Interface
+	all    []application
+	undo   []func() error
+	ctx    context.Context
+	stop   context.CancelFunc
+}
+
+// application is an application with the address at which its program, or the server of its HTTP
+// answers, listens on this machine.
+type application struct {
+	workload.Application
+	address string
+}
+
+// Start returns applications for a sandbox, of which config has the rights of an administrator. It
+// does not start their programs. The caller must call End, also after an error.
+func Start(config *rest.Config, list []workload.Application) (*Applications, error) {
+	a := &Applications{}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	if len(list) == 0 {
+		return a, nil
+	}
+	var err error
+	if a.client, err = kubernetes.NewForConfig(config); err != nil {
+		return a, err
+	}
+	for _, described := range list {
+		address, err := a.serve(described)
+		if err != nil {
+			return a, err
+		}
+		a.all = append(a.all, application{described, address})
+	}
+	return a, nil
+}
+
+// serve returns the address of an application, and starts the server of its HTTP answers.
+func (a *Applications) serve(described workload.Application) (string, error) {
+	if described.Program != "" {
+		address, release, err := client.FreeAddress()
+		if err == nil {
+			a.undo = append(a.undo, release)
+		}
+		return address, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(a.ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: table(described.HTTP), ReadHeaderTimeout: patience}
+	go func() { _ = server.Serve(listener) }()
+	a.undo = append(a.undo, server.Close)
+	return listener.Addr().String(), nil
+}
+
+// Programs returns the commands of the applications that are programs. Each listens on the address in
+// the environment variable ADDRESS.
+func (a *Applications) Programs() []lab.Program {
+	var programs []lab.Program
+	for i := range a.all {
+		if command := a.all[i].Program; command != "" {
+			programs = append(programs, lab.Program{Command: command, Environment: []string{"ADDRESS=" + a.all[i].address}})
+		}
+	}
+	return programs
+}
+
+// End stops the servers and ends all connections.
+func (a *Applications) End() {
+	a.stop()
+	for _, do := range a.undo {
+		_ = do()
+	}
+}
+
+// Serve answers the names and the connections of a process of the operator, until its network is
+// closed.
+func (a *Applications) Serve(network *incluster.Network) {
+	if network.Names() == nil {
+		return
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		dns.Serve(network.Names(), func(name string) ([]netip.Addr, bool) {
+			c, err := read(a.ctx, a.client)
+			if err != nil {
+				return nil, false
+			}
+			return c.addresses(name)
+		})
+	})
+	for _, listener := range network.Ports() {
+		serving.Go(func() { a.accept(listener) })
+	}
+	serving.Wait()
+}
+
+func (a *Applications) accept(listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go a.connect(connection.(*net.TCPConn))
+	}
+}
+
+// connect connects the operator to the application of the pod that it has connected to. If there is
+// none, the operator's connection is reset, as a connection to a pod that does not listen is.
+func (a *Applications) connect(operator *net.TCPConn) {
+	defer operator.Close()
+	to, err := a.dial(operator.LocalAddr().(*net.TCPAddr))
+	if err != nil {
+		_ = operator.SetLinger(0)
+		return
+	}
+	defer to.Close()
+	defer context.AfterFunc(a.ctx, func() { _ = operator.Close(); _ = to.Close() })()
+	realnode.Join(operator, to, operator)
+}
+
+// errNobody says that nothing answers at an address.
+var errNobody = errors.New("no application answers for a pod with this address and port")
+
+func (a *Applications) dial(address *net.TCPAddr) (net.Conn, error) {
+	c, err := read(a.ctx, a.client)
+	if err != nil {
+		return nil, err
+	}
+	app := of(a.all, c, address)
+	if app == nil {
+		return nil, errNobody
+	}
+	return app.dial(a.ctx)
+}
+
+// of returns the application for the pod behind an address, or nil.
+func of(all []application, c *cluster, address *net.TCPAddr) *application {
+	pod, port := c.behind(address.IP.String(), address.Port)
+	if pod == nil {
+		return nil
+	}
+	for i := range all {
+		if answers(&all[i], pod, port) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+func answers(a *application, pod *corev1.Pod, port int) bool {
+	return a.Port == port && a.Selector.Matches(labels.Set(pod.Labels))
+}
+
+// patience is the time for which a connection waits until an application's program listens. It is
+// long, as no verdict may depend on how fast the program starts.
+const patience = time.Minute
+
+// dial connects to the application, which may have been started just now.
+func (a *application) dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp4", a.address)
+		if err == nil {
+			return connection, nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// bakeryWorkload is the workload of the shop, whose operator asks a bakery in the cluster for prices.
+// Its argument is the bakery's entry in "applications".
+const bakeryWorkload = `
+nodes: 1
+applications: [%s]
+steps:
+- name: the bakery opens
+  apply: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: bakery, namespace: default}
+    spec:
+      replicas: 2
+      selector: {matchLabels: {app: bakery}}
+      template:
+        metadata: {labels: {app: bakery}}
+        spec: {containers: [{name: bakery, image: bakery, ports: [{name: http, containerPort: 8080}]}]}
+    ---
+    apiVersion: v1
+    kind: Service
+    metadata: {name: bakery, namespace: default}
+    spec: {selector: {app: bakery}, ports: [{port: 80, targetPort: http}]}
+%s`
+
+// TestExploreApplications checks that an operator reaches, by the name of their Service, pods on
+// simulated nodes for which an application answers: a table of HTTP answers, and a program, which is
+// another one in each run. With the program, explore finds an operator that does not tell the
+// application what it needs when it is killed before.
+func TestExploreApplications(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(shopWorkload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, steps, _ := strings.Cut(string(text), "steps:\n")
+	steps = strings.Replace(steps, `object.data.state == "done"`, `object.data.state == "done" && object.data.price == "3"`, 1)
+	program := fmt.Sprintf("{pods: app=bakery, port: 8080, servicePort: 80, program: %s --sell}", shop(t))
+	for _, tc := range []struct {
+		name, application string
+		args              []string
+		code              int
+		says              string
+	}{
+		{name: "a table", application: "{pods: app=bakery, port: 8080, servicePort: 80, http: [{method: POST, path: /account}, {path: /price, body: '3'}]}", says: "Found: 0."},
+		{name: "a program", application: program, says: "Found: 0."},
+		{name: "a mistake", application: program, args: []string{"--mistake", "opens-later"}, code: 2, says: "configmaps default/bread"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := play(t, append([]string{
+				"explore", "--workload", workloadFile(t, fmt.Sprintf(bakeryWorkload, tc.application, steps)), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2",
+				"--patience", "10s", "--only", "CrashAfter at step 2, create secrets", "--", shop(t), "--bakery", "http://bakery.default",
+			}, tc.args...)...)
+			if r.code != tc.code || !strings.Contains(r.stdout, tc.says) || strings.Contains(r.stderr, "warning") {
+				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			}
+		})
+	}
+}
