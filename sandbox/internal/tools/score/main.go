@@ -45,9 +45,12 @@ type row struct {
 	// root. main is a file with a main package for an operator without one, relative to the folder
 	// sandbox.
 	pkg, main string
-	workload  string
-	command   []string
-	known     []mistake
+	// application is the folder with the main package of what answers for the operator's pods, or empty.
+	// The workload finds the program as ./application.
+	application string
+	workload    string
+	command     []string
+	known       []mistake
 }
 
 // mistake is a known bug of an operator. Its name begins with the number of the GitHub issue about
@@ -155,7 +158,12 @@ func (r row) prepare(ctx context.Context, dir string) (string, error) {
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build: %w", err)
 	}
-	return dir, nil
+	if r.application == "" {
+		return dir, nil
+	}
+	build = exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(dir, "application"), "./internal/tools/score/"+r.application)
+	build.Stderr = os.Stderr
+	return dir, build.Run()
 }
 
 // copyInto copies a file to a new directory.

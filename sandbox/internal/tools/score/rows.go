@@ -61,6 +61,11 @@ var rows = []row{
 		known: []mistake{{name: "jobset#1021: a follower is placed by a leader that is gone", says: []string{"jobs.batch default/kelp-fronds-0: status.ready is 1, not 2"}}},
 	},
 	{
+		name: "zookeeper-0.2.15", workload: "zookeeper.yaml", application: "zookeeper", module: "github.com/pravega/zookeeper-operator", version: "v0.2.15", crds: "config/crd/bases",
+		command: []string{"env", "WATCH_NAMESPACE=default", operator, "-metrics-bind-address=127.0.0.1:0"},
+		known:   []mistake{{name: "zookeeper-operator#569: the StatefulSet is never updated, as a node in ZooKeeper is missing", says: []string{"statefulsets.apps default/otter: spec.replicas is 1, not 2"}}},
+	},
+	{
 		name: "argo-rollouts-1.10.1", workload: "argo-rollouts.yaml", module: "github.com/argoproj/argo-rollouts", version: "v1.10.1", pkg: "cmd/rollouts-controller", crds: "manifests/crds",
 		command: []string{operator, "--kubeconfig=$KUBECONFIG", "--leader-elect=false", "--metricsPort=-1", "--healthzPort=-1"},
 		known:   []mistake{{name: "no issue: a Service keeps the selector of a Rollout that is gone", says: []string{"services default/heron-", "rollouts-pod-template-hash"}}},
