@@ -34,10 +34,35 @@ steps:
     spec: {selector: {app: bakery}, ports: [{port: 80, targetPort: http}]}
 %s`
 
+// closing has no pod of the bakery while another order is made.
+const closing = `- name: the bakery closes
+  run: |
+    kubectl scale deployment bakery --replicas=0
+    kubectl wait pods --selector=app=bakery --for=delete --timeout=60s
+- name: another order is made
+  apply: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: cake, namespace: default, labels: {shop: order}}
+    data: {item: cake, state: new}
+- name: the bakery opens again
+  run: kubectl scale deployment bakery --replicas=1
+  wait: {resource: configmaps, namespace: default, name: cake, for: 'object.data.state == "done"'}
+`
+
+// priced is an invariant of orders: a price comes from a bakery that is there.
+const priced = `- name: a price has a bakery
+  resource: configmaps
+  rule: >-
+    old == null || has(old.data.price) || !has(object.data.price) ||
+      objects['pods'].exists(p, has(p.metadata.labels) && 'app' in p.metadata.labels && p.metadata.labels.app == 'bakery')
+`
+
 // TestExploreApplications checks that an operator reaches, by the name of their Service, pods on
 // simulated nodes for which an application answers: a table of HTTP answers, and a program, which is
 // another one in each run. With the program, explore finds an operator that does not tell the
-// application what it needs when it is killed before.
+// application what it needs when it is killed before. A connection that the operator keeps open ends
+// with its pod.
 func TestExploreApplications(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(shopWorkload)
@@ -49,18 +74,20 @@ func TestExploreApplications(t *testing.T) {
 	program := fmt.Sprintf("{pods: app=bakery, port: 8080, servicePort: 80, program: %s --sell}", shop(t))
 	for _, tc := range []struct {
 		name, application string
+		more              string
 		args              []string
 		code              int
 		says              string
 	}{
 		{name: "a table", application: "{pods: app=bakery, port: 8080, servicePort: 80, http: [{method: POST, path: /account}, {path: /price, body: '3'}]}", says: "Found: 0."},
 		{name: "a program", application: program, says: "Found: 0."},
+		{name: "a bakery that closes", application: program, more: closing, says: "Found: 0."},
 		{name: "a mistake", application: program, args: []string{"--mistake", "opens-later"}, code: 2, says: "configmaps default/bread"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := play(t, append([]string{
-				"explore", "--workload", workloadFile(t, fmt.Sprintf(bakeryWorkload, tc.application, steps)), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2",
+				"explore", "--workload", workloadFile(t, fmt.Sprintf(bakeryWorkload, tc.application, strings.Replace(steps, "invariants:\n", tc.more+"invariants:\n"+priced, 1))), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2",
 				"--patience", "10s", "--only", "CrashAfter at step 2, create secrets", "--", shop(t), "--bakery", "http://bakery.default",
 			}, tc.args...)...)
 			if r.code != tc.code || !strings.Contains(r.stdout, tc.says) || strings.Contains(r.stderr, "warning") {

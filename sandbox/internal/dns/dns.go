@@ -37,8 +37,9 @@ func Serve(socket net.PacketConn, find Find) {
 // ttl is the number of seconds for which a client may keep an answer.
 const ttl = 5
 
-// answer returns the response to a DNS query, or nil if the query is malformed. Queries for names
-// outside the cluster's domain are refused.
+// answer returns the response to a DNS query, or nil if the query is malformed. Names outside the
+// cluster's domain do not exist: resolvers that try a short name in several domains take any other
+// answer about the last of them for a failure of the server.
 func answer(question []byte, find Find) []byte {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(question)
@@ -54,22 +55,21 @@ func answer(question []byte, find Find) []byte {
 		Questions: []dnsmessage.Question{q},
 	}
 	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
+	var addresses []netip.Addr
+	exists := false
 	if strings.HasSuffix("."+name, "."+Domain) {
-		addresses, exists := find(name)
-		if !exists {
-			reply.RCode = dnsmessage.RCodeNameError
+		addresses, exists = find(name)
+	}
+	if !exists {
+		reply.RCode = dnsmessage.RCodeNameError
+	}
+	if q.Type == dnsmessage.TypeA && q.Class == dnsmessage.ClassINET {
+		for _, address := range addresses {
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: ttl},
+				Body:   &dnsmessage.AResource{A: address.As4()},
+			})
 		}
-		if q.Type == dnsmessage.TypeA && q.Class == dnsmessage.ClassINET {
-			for _, address := range addresses {
-				reply.Answers = append(reply.Answers, dnsmessage.Resource{
-					Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: ttl},
-					Body:   &dnsmessage.AResource{A: address.As4()},
-				})
-			}
-		}
-	} else {
-		reply.Authoritative = false
-		reply.RCode = dnsmessage.RCodeRefused
 	}
 	packed, err := reply.Pack()
 	if err != nil {

@@ -44,8 +44,8 @@ func TestAnswer(t *testing.T) {
 		{"Kubernetes.Default.svc.cluster.local.", dnsmessage.TypeA, dnsmessage.RCodeSuccess, 1},
 		{"kubernetes.default.svc.cluster.local.", dnsmessage.TypeAAAA, dnsmessage.RCodeSuccess, 0},
 		{"kubernetes.default.svc.default.svc.cluster.local.", dnsmessage.TypeA, dnsmessage.RCodeNameError, 0},
-		{"notcluster.local.", dnsmessage.TypeA, dnsmessage.RCodeRefused, 0},
-		{"example.com.", dnsmessage.TypeA, dnsmessage.RCodeRefused, 0},
+		{"notcluster.local.", dnsmessage.TypeA, dnsmessage.RCodeNameError, 0},
+		{"example.com.", dnsmessage.TypeA, dnsmessage.RCodeNameError, 0},
 	} {
 		var reply dnsmessage.Message
 		if err := reply.Unpack(answer(ask(t, c.name, c.kind), onlyService)); err != nil {

@@ -110,8 +110,9 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 		err = incomplete
 	}
 	r.outcome.Versions = observe.WithoutLeftovers(r.outcome.Versions)
-	if err == nil && f == nil {
-		err = t.Programs.Ended()
+	if f == nil {
+		// A program that has ended may be why the operator did not do what the workload waits for.
+		err = errors.Join(t.Programs.Ended(), err)
 	}
 	if text := lab.MayNot(r.outcome.Requests); err != nil && f == nil && text != "" {
 		err = fmt.Errorf("%w\n    it may not: %s", err, text)

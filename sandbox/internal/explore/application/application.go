@@ -13,9 +13,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/dns"
@@ -32,6 +36,10 @@ type Applications struct {
 	undo   []func() error
 	ctx    context.Context
 	stop   context.CancelFunc
+
+	mu sync.Mutex
+	// open holds the operator's connections, each with the pod that it leads to.
+	open map[*net.TCPConn]types.UID
 }
 
 // application is an application with the address at which its program, or the server of its HTTP
@@ -44,7 +52,7 @@ type application struct {
 // Start returns applications for a sandbox, of which config has the rights of an administrator. It
 // does not start their programs. The caller must call End, also after an error.
 func Start(config *rest.Config, list []workload.Application) (*Applications, error) {
-	a := &Applications{}
+	a := &Applications{open: map[*net.TCPConn]types.UID{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	if len(list) == 0 {
 		return a, nil
@@ -60,7 +68,51 @@ func Start(config *rest.Config, list []workload.Application) (*Applications, err
 		}
 		a.all = append(a.all, application{described, address})
 	}
-	return a, nil
+	return a, a.followPods()
+}
+
+// followPods starts to reset connections whose pod ends.
+func (a *Applications) followPods() error {
+	pods := informers.NewSharedInformerFactory(a.client, 0).Core().V1().Pods().Informer()
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, pod any) {
+			if pod := pod.(*corev1.Pod); pod.Status.Phase != corev1.PodRunning {
+				a.reset(pod.UID)
+			}
+		},
+		DeleteFunc: func(gone any) {
+			if last, is := gone.(cache.DeletedFinalStateUnknown); is {
+				gone = last.Obj
+			}
+			a.reset(gone.(*corev1.Pod).UID)
+		},
+	})
+	go pods.RunWithContext(a.ctx)
+	return err
+}
+
+// reset resets the operator's connections to a pod.
+func (a *Applications) reset(pod types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for connection, of := range a.open {
+		if of == pod {
+			_ = connection.SetLinger(0)
+			_ = connection.Close()
+		}
+	}
+}
+
+// opened adds a connection to a pod, and returns a function that removes it.
+func (a *Applications) opened(connection *net.TCPConn, pod types.UID) (closed func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open[connection] = pod
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.open, connection)
+	}
 }
 
 // serve returns the address of an application, and starts the server of its HTTP answers.
@@ -138,12 +190,17 @@ func (a *Applications) accept(listener net.Listener) {
 // none, the operator's connection is reset, as a connection to a pod that does not listen is.
 func (a *Applications) connect(operator *net.TCPConn) {
 	defer operator.Close()
-	to, err := a.dial(operator.LocalAddr().(*net.TCPAddr))
+	to, pod, err := a.dial(operator.LocalAddr().(*net.TCPAddr))
 	if err != nil {
 		_ = operator.SetLinger(0)
 		return
 	}
 	defer to.Close()
+	defer a.opened(operator, pod.UID)()
+	if !a.runs(pod) { // It may have ended before the connection was noted.
+		_ = operator.SetLinger(0)
+		return
+	}
 	defer context.AfterFunc(a.ctx, func() { _ = operator.Close(); _ = to.Close() })()
 	realnode.Join(operator, to, operator)
 }
@@ -151,30 +208,39 @@ func (a *Applications) connect(operator *net.TCPConn) {
 // errNobody says that nothing answers at an address.
 var errNobody = errors.New("no application answers for a pod with this address and port")
 
-func (a *Applications) dial(address *net.TCPAddr) (net.Conn, error) {
+// dial connects to the application at an address of the cluster, and returns the pod for which that
+// answers.
+func (a *Applications) dial(address *net.TCPAddr) (net.Conn, *corev1.Pod, error) {
 	c, err := read(a.ctx, a.client)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	app := of(a.all, c, address)
+	app, pod := of(a.all, c, address)
 	if app == nil {
-		return nil, errNobody
+		return nil, nil, errNobody
 	}
-	return app.dial(a.ctx)
+	connection, err := app.dial(a.ctx)
+	return connection, pod, err
 }
 
-// of returns the application for the pod behind an address, or nil.
-func of(all []application, c *cluster, address *net.TCPAddr) *application {
+// runs reports whether a pod still runs.
+func (a *Applications) runs(pod *corev1.Pod) bool {
+	now, err := a.client.CoreV1().Pods(pod.Namespace).Get(a.ctx, pod.Name, metav1.GetOptions{})
+	return err == nil && now.UID == pod.UID && now.Status.Phase == corev1.PodRunning
+}
+
+// of returns the pod behind an address and the application for it, or nil.
+func of(all []application, c *cluster, address *net.TCPAddr) (*application, *corev1.Pod) {
 	pod, port := c.behind(address.IP.String(), address.Port)
 	if pod == nil {
-		return nil
+		return nil, nil
 	}
 	for i := range all {
 		if answers(&all[i], pod, port) {
-			return &all[i]
+			return &all[i], pod
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func answers(a *application, pod *corev1.Pod, port int) bool {

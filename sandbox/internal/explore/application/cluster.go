@@ -45,7 +45,14 @@ func read(ctx context.Context, client kubernetes.Interface) (*cluster, error) {
 // DNS server, it knows the names of Services (SERVICE.NAMESPACE.svc.cluster.local, with the cluster IP,
 // or for headless Services the IPs of ready pods) and of pods with a host name behind a headless
 // Service (POD.SERVICE.NAMESPACE.svc.cluster.local).
-func (c *cluster) addresses(name string) ([]netip.Addr, bool) {
+// A Service of the type ExternalName has the addresses of the name that it stands for, which must be
+// one of these, too.
+func (c *cluster) addresses(name string) ([]netip.Addr, bool) { return c.follow(name, mostAliases) }
+
+// mostAliases is the maximum number of Services that stand for each other's names.
+const mostAliases = 8
+
+func (c *cluster) follow(name string, left int) ([]netip.Addr, bool) {
 	name, is := strings.CutSuffix(name, ".svc."+dns.Domain)
 	parts := strings.Split(name, ".")
 	if !is || len(parts) < 2 || len(parts) > 3 {
@@ -60,6 +67,12 @@ func (c *cluster) addresses(name string) ([]netip.Addr, bool) {
 		return nil, false
 	}
 	service := &c.services[i]
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		if left == 0 || host != "" {
+			return nil, false
+		}
+		return c.follow(strings.ToLower(strings.TrimSuffix(service.Spec.ExternalName, ".")), left-1)
+	}
 	if service.Spec.ClusterIP != corev1.ClusterIPNone {
 		if host != "" {
 			return nil, false

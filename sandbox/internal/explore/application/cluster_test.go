@@ -19,7 +19,8 @@ import (
 
 // store is a cluster with the pods store-0, which is ready, store-1, which runs and is not ready, and
 // store-2, which has ended, behind the Service "client" with a cluster IP, the headless Service "peers"
-// and the headless Service "early", which publishes addresses that are not ready.
+// the headless Service "early", which publishes addresses that are not ready, and three Services
+// that stand for another name.
 func store() *cluster {
 	c := &cluster{}
 	for i, phase := range []corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded} {
@@ -46,6 +47,11 @@ func store() *cluster {
 		}
 		c.slices = append(c.slices, slice)
 	}
+	for name, of := range map[string]string{"alias": "Client.db.svc.cluster.local.", "outside": "example.com", "loop": "loop.db.svc.cluster.local"} {
+		c.services = append(c.services, corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "db", Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: of},
+		})
+	}
 	return c
 }
 
@@ -61,6 +67,10 @@ func TestAddresses(t *testing.T) {
 		{"store-1.peers.db.svc.cluster.local", "[]", false},
 		{"store-1.early.db.svc.cluster.local", "[10.128.0.2]", true},
 		{"store-0.client.db.svc.cluster.local", "[]", false},
+		{"alias.db.svc.cluster.local", "[10.96.0.7]", true},
+		{"store-0.alias.db.svc.cluster.local", "[]", false},
+		{"outside.db.svc.cluster.local", "[]", false},
+		{"loop.db.svc.cluster.local", "[]", false},
 		{"client.default.svc.cluster.local", "[]", false},
 		{"client.db.cluster.local", "[]", false},
 		{"client.svc.cluster.local", "[]", false},
@@ -123,7 +133,7 @@ func TestOf(t *testing.T) {
 		{"10.128.0.3", 2181, ""},
 	} {
 		got := ""
-		if a := of(all, store(), &net.TCPAddr{IP: net.ParseIP(tc.address), Port: tc.port}); a != nil {
+		if a, _ := of(all, store(), &net.TCPAddr{IP: net.ParseIP(tc.address), Port: tc.port}); a != nil {
 			got = a.Program
 		}
 		if got != tc.want {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,6 +50,11 @@ func (a *Application) Ports() []int {
 	return []int{a.Port, a.ServicePort}
 }
 
+// hidden reports whether an earlier application has the same pods and port.
+func (a *Application) hidden(by Application) bool {
+	return by.Port == a.Port && by.Selector != nil && by.Selector.String() == a.Selector.String()
+}
+
 // compile validates an application, and sets its defaults.
 func (a *Application) compile() error {
 	var err error
@@ -73,13 +79,27 @@ func (a *Application) compile() error {
 		if err := a.HTTP[i].compile(); err != nil {
 			return fmt.Errorf("http[%d]: %w", i, err)
 		}
+		if slices.ContainsFunc(a.HTTP[:i], a.HTTP[i].hidden) {
+			return fmt.Errorf("http[%d]: an earlier answer is for the same requests", i)
+		}
 	}
 	return nil
 }
 
+// hidden reports whether an earlier answer matches all requests that this one matches.
+func (a *Answer) hidden(by Answer) bool {
+	return by.Path == a.Path && (by.Method == "" || by.Method == a.Method)
+}
+
+// methodForm is the form of the methods of HTTP.
+var methodForm = regexp.MustCompile(`^[A-Z]*$`)
+
 func (a *Answer) compile() error {
-	if !strings.HasPrefix(a.Path, "/") {
-		return fmt.Errorf("path: %q: want a path such as /healthz", a.Path)
+	if !strings.HasPrefix(a.Path, "/") || strings.ContainsAny(a.Path, "?#") {
+		return fmt.Errorf("path: %q: want a path such as /healthz, without a query", a.Path)
+	}
+	if !methodForm.MatchString(a.Method) {
+		return fmt.Errorf("method: %q: want one such as POST", a.Method)
 	}
 	if a.Status == 0 {
 		a.Status = http.StatusOK

@@ -222,8 +222,11 @@ func (w *Workload) check() error {
 		}
 	}
 	for i := range w.Applications {
-		if err := w.Applications[i].compile(); err != nil {
+		a := &w.Applications[i]
+		if err := a.compile(); err != nil {
 			problem("applications[%d]: %w", i, err)
+		} else if slices.ContainsFunc(w.Applications[:i], a.hidden) {
+			problem("applications[%d]: an earlier application answers for the same pods and port", i)
 		}
 	}
 	for i := range w.Steps {

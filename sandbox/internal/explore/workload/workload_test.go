@@ -42,7 +42,12 @@ func TestParseWorkload(t *testing.T) {
 		{name: "an application with a port that is none", text: "applications: [{pods: app=a, port: 1, servicePort: 70000, program: ./a}]\nsteps: [{run: ls}]", problem: "applications[0]: servicePort: 70000: want"},
 		{name: "an application with two answers", text: "applications: [{pods: app=a, port: 1, program: ./a, http: [{path: /}]}]\nsteps: [{run: ls}]", problem: "applications[0]: want exactly one of program and http"},
 		{name: "an application that does not answer", text: "applications: [{pods: app=a, port: 1}]\nsteps: [{run: ls}]", problem: "applications[0]: want exactly one of program and http"},
-		{name: "an answer to no path", text: "applications: [{pods: app=a, port: 1, http: [{path: a}]}]\nsteps: [{run: ls}]", problem: `applications[0]: http[0]: path: "a": want a path such as /healthz`},
+		{name: "an answer to no path", text: "applications: [{pods: app=a, port: 1, http: [{path: a}]}]\nsteps: [{run: ls}]", problem: `applications[0]: http[0]: path: "a": want a path such as /healthz, without a query`},
+		{name: "an answer to a query", text: "applications: [{pods: app=a, port: 1, http: [{path: '/a?b'}]}]\nsteps: [{run: ls}]", problem: `applications[0]: http[0]: path: "/a?b": want a path`},
+		{name: "an answer to no method", text: "applications: [{pods: app=a, port: 1, http: [{path: /, method: get}]}]\nsteps: [{run: ls}]", problem: `applications[0]: http[0]: method: "get": want one such as POST`},
+		{name: "an answer that is never given", text: "applications: [{pods: app=a, port: 1, http: [{path: /}, {path: /a}, {path: /, method: GET}]}]\nsteps: [{run: ls}]", problem: "applications[0]: http[2]: an earlier answer is for the same requests"},
+		{name: "an application that is never reached", text: "applications: [{pods: 'a=1,b=2', port: 1, program: ./a}, {pods: 'b=2,a=1', port: 1, program: ./b}]\nsteps: [{run: ls}]", problem: "applications[1]: an earlier application answers for the same pods and port"},
+		{name: "applications of other ports and methods", text: "applications: [{pods: a=1, port: 1, http: [{path: /, method: GET}, {path: /}]}, {pods: a=1, port: 2, program: ./b}]\nsteps: [{run: ls}]"},
 		{name: "an answer that is none", text: "applications: [{pods: app=a, port: 1, http: [{path: /, status: 100}]}]\nsteps: [{run: ls}]", problem: "applications[0]: http[0]: status: 100: want one from 200 to 599"},
 		{name: "several mistakes", text: "nodes: -1\nsteps: []", problem: "steps: there are none: a workload needs at least one, such as {apply: FILE}\nnodes: -1"},
 	} {

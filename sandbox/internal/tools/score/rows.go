@@ -98,7 +98,7 @@ const jobset = "sigs.k8s.io/jobset"
 // jobsetCommand runs JobSet's operator without its own certificates: those of its webhooks are made by
 // the sandbox.
 var jobsetCommand = []string{
-	"sh", "-c", `echo '{apiVersion: config.jobset.x-k8s.io/v1alpha1, kind: Configuration, internalCertManagement: {enable: false}}' > config.yaml
+	"sh", "-c", `echo '{"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration", "internalCertManagement": {"enable": false}}' > config.yaml
 exec ` + operator + ` --config=config.yaml --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=127.0.0.1:0`,
 }
 
