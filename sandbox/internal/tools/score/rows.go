@@ -63,7 +63,7 @@ var rows = []row{
 	{
 		name: "zookeeper-0.2.15", workload: "zookeeper.yaml", application: "zookeeper", module: "github.com/pravega/zookeeper-operator", version: "v0.2.15", crds: "config/crd/bases",
 		command: []string{"env", "WATCH_NAMESPACE=default", operator, "-metrics-bind-address=127.0.0.1:0"},
-		known:   []mistake{{name: "zookeeper-operator#569: the StatefulSet is never updated, as a node in ZooKeeper is missing", says: []string{"statefulsets.apps default/otter: spec.replicas is 1, not 2"}}},
+		known:   []mistake{{name: "zookeeper-operator#506: never ready, as it makes a node in ZooKeeper again", says: []string{"a cluster is made: not after"}}},
 	},
 	{
 		name: "argo-rollouts-1.10.1", workload: "argo-rollouts.yaml", module: "github.com/argoproj/argo-rollouts", version: "v1.10.1", pkg: "cmd/rollouts-controller", crds: "manifests/crds",
