@@ -29,7 +29,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// Applications are those of a run.
+// Applications are the running applications of a workload, for a single run.
 type Applications struct {
 	client kubernetes.Interface
 	all    []application

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/dns"
 )
 
-// cluster is what names and addresses depend on: the Services with their endpoints, and the pods.
+// cluster holds the objects that names and addresses stand for: Services with their endpoints, and pods.
 type cluster struct {
 	services []corev1.Service
 	slices   []discoveryv1.EndpointSlice
