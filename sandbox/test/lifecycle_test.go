@@ -26,6 +26,7 @@ import (
 func TestForegroundUntilCtrlC(t *testing.T) {
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	takeTurn(t)
 	cmd := exec.Command(binary, "up", "--data-dir", dir, "--nodes", "2", "--kubeconfig", kubeconfig)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -55,6 +55,7 @@ func uids(t *testing.T, client kubernetes.Interface, s sandbox) map[string]strin
 func TestSnapshotWaits(t *testing.T) {
 	t.Parallel()
 	s := sandbox{dir: t.TempDir()}
+	takeTurn(t)
 	up := exec.Command(binary, "up", "--data-dir", s.dir, "--nodes=1")
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
