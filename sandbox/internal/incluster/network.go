@@ -233,7 +233,7 @@ func handOver(fd int, address string, ports []int) error {
 		return err
 	}
 	defer unix.Close(seed)
-	var made files
+	var made listeners
 	defer made.close()
 	made.listen(address)
 	if len(ports) > 0 {
@@ -252,13 +252,14 @@ func handOver(fd int, address string, ports []int) error {
 	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(rights...), nil, 0)
 }
 
-// files holds the files of a network namespace's sockets, and the error that has prevented another.
-type files struct {
+// listeners holds the files of sockets that listen in a network namespace, and the error that has prevented
+// another.
+type listeners struct {
 	all []*os.File
 	err error
 }
 
-func (f *files) listen(address string) {
+func (f *listeners) listen(address string) {
 	if f.err != nil {
 		return
 	}
@@ -271,7 +272,7 @@ func (f *files) listen(address string) {
 }
 
 // receive adds the socket for UDP packets to an address.
-func (f *files) receive(address string) {
+func (f *listeners) receive(address string) {
 	if f.err != nil {
 		return
 	}
@@ -283,13 +284,13 @@ func (f *files) receive(address string) {
 	f.add(socket.(*net.UDPConn).File())
 }
 
-func (f *files) add(file *os.File, err error) {
+func (f *listeners) add(file *os.File, err error) {
 	if f.err = err; err == nil {
 		f.all = append(f.all, file)
 	}
 }
 
-func (f *files) close() {
+func (f *listeners) close() {
 	for _, file := range f.all {
 		_ = file.Close()
 	}
