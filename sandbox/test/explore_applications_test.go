@@ -4,6 +4,7 @@
 package test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -60,9 +61,9 @@ const priced = `- name: a price has a bakery
 
 // TestExploreApplications checks that an operator reaches, by the name of their Service, pods on
 // simulated nodes for which an application answers: a table of HTTP answers, and a program, which is
-// another one in each run. With the program, explore finds an operator that does not tell the
-// application what it needs when it is killed before. A connection that the operator keeps open ends
-// with its pod.
+// another one in each run. A connection that the operator keeps open ends with its pod. With faults of
+// the application, explore finds an operator that believes the application to remember, and one that
+// waits for its answer without a limit.
 func TestExploreApplications(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(shopWorkload)
@@ -75,21 +76,21 @@ func TestExploreApplications(t *testing.T) {
 	for _, tc := range []struct {
 		name, application string
 		more              string
-		args              []string
+		mistake, only     string
 		code              int
 		says              string
 	}{
-		{name: "a table", application: "{pods: app=bakery, port: 8080, servicePort: 80, http: [{method: POST, path: /account}, {path: /price, body: '3'}]}", says: "Found: 0."},
-		{name: "a program", application: program, says: "Found: 0."},
+		{name: "a table", application: "{pods: app=bakery, port: 8080, servicePort: 80, http: [{path: /account, body: open}, {path: /price, body: '3'}]}", says: "Found: 0."},
 		{name: "a bakery that closes", application: program, more: closing, says: "Found: 0."},
-		{name: "a mistake", application: program, args: []string{"--mistake", "opens-later"}, code: 2, says: "configmaps default/bread"},
+		{name: "a bakery that forgets", application: program, mistake: "opens-once", only: "LoseState at step 2, GET app=bakery:8080 /price #1", code: 2, says: "configmaps default/bread"},
+		{name: "a bakery that stands still", application: program, mistake: "waits", only: "NoAnswer at step 2, GET app=bakery:8080 /price #1", code: 2, says: "configmaps default/bread"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := play(t, append([]string{
+			r := play(t,
 				"explore", "--workload", workloadFile(t, fmt.Sprintf(bakeryWorkload, tc.application, strings.Replace(steps, "invariants:\n", tc.more+"invariants:\n"+priced, 1))), "--quiet", "1500ms", "--dir", t.TempDir(), "--jobs", "2",
-				"--patience", "10s", "--only", "CrashAfter at step 2, create secrets", "--", shop(t), "--bakery", "http://bakery.default",
-			}, tc.args...)...)
+				"--patience", "10s", "--hold", "3s", "--only", cmp.Or(tc.only, "CrashAfter at step 2, create secrets"), "--", shop(t), "--bakery", "http://bakery.default", "--mistake", tc.mistake,
+			)
 			if r.code != tc.code || !strings.Contains(r.stdout, tc.says) || strings.Contains(r.stderr, "warning") {
 				t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 			}

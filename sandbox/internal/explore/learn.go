@@ -38,6 +38,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 		if err != nil {
 			return nil, nil, err
 		}
+		base.Programs = e.Workload.ApplicationPrograms()
 		if others := base.OtherObjects(&runs[0].Record, &runs[1].Record); len(others) > 0 && quiet < e.Limits.MostQuiet() {
 			fmt.Fprintf(progress, "They end with different objects, such as %s: learning again, with a quiet time of %s.\n", others[0], 2*quiet)
 			continue

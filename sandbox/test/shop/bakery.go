@@ -12,40 +12,35 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
-// sell serves the application that the operator asks for prices: GET /price is answered with 404
-// until POST /account has opened an account.
+// sell serves the application that the operator asks for prices: GET /price and GET /account are
+// answered with 404 until POST /account has opened an account.
 func sell(address string) error {
 	var open atomic.Bool
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /account", func(http.ResponseWriter, *http.Request) { open.Store(true) })
-	mux.HandleFunc("GET /price", func(w http.ResponseWriter, r *http.Request) {
-		if !open.Load() {
-			http.NotFound(w, r)
-			return
-		}
-		_, _ = io.WriteString(w, "3")
-	})
+	for path, answer := range map[string]string{"/price": "3", "/account": "open"} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if !open.Load() {
+				http.NotFound(w, r)
+				return
+			}
+			_, _ = io.WriteString(w, answer)
+		})
+	}
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}
 	return server.ListenAndServe()
 }
 
 // buy opens an account at the bakery, and writes the price into the order. With the mistake
-// "opens-later" it opens the account only after it has printed the first receipt.
-func buy(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
-	if *mistake == "opens-later" {
-		switch isNew, err := printed(ctx, client, order); {
-		case err != nil:
+// "opens-once" it never opens a second account.
+func buy(ctx context.Context, order *corev1.ConfigMap) error {
+	if *mistake != "opens-once" || !opened.Load() {
+		if err := openAccount(ctx); err != nil {
 			return err
-		case isNew:
-			if _, err := call(ctx, http.MethodPost, "/account"); err != nil {
-				return err
-			}
 		}
-	} else if _, err := call(ctx, http.MethodPost, "/account"); err != nil {
-		return err
+		opened.Store(true)
 	}
 	price, err := call(ctx, http.MethodGet, "/price")
 	if err == nil {
@@ -54,13 +49,36 @@ func buy(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigM
 	return err
 }
 
+// opened is set when an account has been opened.
+var opened atomic.Bool
+
+// openAccount opens an account unless there is one.
+func openAccount(ctx context.Context) error {
+	if text, _ := call(ctx, http.MethodGet, "/account"); text == "open" {
+		return nil
+	}
+	if _, err := call(ctx, http.MethodPost, "/account"); err != nil {
+		return err
+	}
+	_, err := call(ctx, http.MethodGet, "/account")
+	return err
+}
+
+// client closes a connection on which the bakery does not answer. With the mistake "waits" it does not.
+func client() *http.Client {
+	if *mistake == "waits" {
+		return http.DefaultClient
+	}
+	return &http.Client{Timeout: 10 * time.Second}
+}
+
 // call sends a request to the bakery, and returns the body of its answer.
 func call(ctx context.Context, method, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, *bakery+path, nil)
 	if err != nil {
 		return "", err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := client().Do(request)
 	if err != nil {
 		return "", err
 	}

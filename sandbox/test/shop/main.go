@@ -30,7 +30,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
 
-var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts; "opens-later" opens an account at the bakery after it has printed the first receipt`)
+var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts; "opens-once" does not open a second account; "waits" waits for an answer of the bakery without a limit`)
 
 // dated is off by default, because explore adds another fault-free run if the fault-free runs
 // differ.
@@ -155,7 +155,7 @@ func serve(ctx context.Context, client kubernetes.Interface, orders listers.Conf
 	}
 	if *bakery != "" {
 		order = order.DeepCopy()
-		if err := buy(ctx, client, order); err != nil {
+		if err := buy(ctx, order); err != nil {
 			return err
 		}
 	}
@@ -173,12 +173,6 @@ func markDone(ctx context.Context, client kubernetes.Interface, order *corev1.Co
 }
 
 func receipt(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) error {
-	_, err := printed(ctx, client, order)
-	return err
-}
-
-// printed creates the receipt of an order, and reports whether there was none.
-func printed(ctx context.Context, client kubernetes.Interface, order *corev1.ConfigMap) (isNew bool, _ error) {
 	data := map[string]string{"item": order.Data["item"]}
 	if *dated {
 		data["printed"] = time.Now().String()
@@ -193,7 +187,7 @@ func printed(ctx context.Context, client kubernetes.Interface, order *corev1.Con
 		StringData: data,
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return false, nil
+		return nil
 	}
-	return err == nil, err
+	return err
 }

@@ -24,9 +24,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/dns"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
 // Applications are the running applications of a workload, for a single run.
@@ -37,7 +37,14 @@ type Applications struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 
+	// log receives the operator's requests to the applications.
+	log *observe.Log
+
 	mu sync.Mutex
+	// disturbed is the fault in force, or nil. answers holds the last answer to each request that only
+	// reads.
+	disturbed *Disturbed
+	answers   map[string][]byte
 	// open holds the operator's connections, each with the pod that it leads to.
 	open map[*net.TCPConn]types.UID
 }
@@ -50,9 +57,10 @@ type application struct {
 }
 
 // Start returns applications for a sandbox, of which config has the rights of an administrator. It
-// does not start their programs. The caller must call End, also after an error.
-func Start(config *rest.Config, list []workload.Application) (*Applications, error) {
-	a := &Applications{open: map[*net.TCPConn]types.UID{}}
+// adds the operator's requests to the log. It does not start the applications' programs. The caller
+// must call End, also after an error.
+func Start(config *rest.Config, list []workload.Application, log *observe.Log) (*Applications, error) {
+	a := &Applications{open: map[*net.TCPConn]types.UID{}, answers: map[string][]byte{}, log: log}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	if len(list) == 0 {
 		return a, nil
@@ -146,8 +154,24 @@ func (a *Applications) Programs() []lab.Program {
 	return programs
 }
 
+// Program returns the index of the named application's program in Programs, or -1 if it has none.
+func (a *Applications) Program(name string) int {
+	index := -1
+	for i := range a.all {
+		if a.all[i].Program == "" {
+			continue
+		}
+		index++
+		if a.all[i].Name() == name {
+			return index
+		}
+	}
+	return -1
+}
+
 // End stops the servers and ends all connections.
 func (a *Applications) End() {
+	a.Release()
 	a.stop()
 	for _, do := range a.undo {
 		_ = do()
@@ -190,7 +214,7 @@ func (a *Applications) accept(listener net.Listener) {
 // none, the operator's connection is reset, as a connection to a pod that does not listen is.
 func (a *Applications) connect(operator *net.TCPConn) {
 	defer operator.Close()
-	to, pod, err := a.dial(operator.LocalAddr().(*net.TCPAddr))
+	to, app, pod, err := a.dial(operator.LocalAddr().(*net.TCPAddr))
 	if err != nil {
 		_ = operator.SetLinger(0)
 		return
@@ -202,25 +226,25 @@ func (a *Applications) connect(operator *net.TCPConn) {
 		return
 	}
 	defer context.AfterFunc(a.ctx, func() { _ = operator.Close(); _ = to.Close() })()
-	realnode.Join(operator, to, operator)
+	a.Pass(app.Name(), operator, to)
 }
 
 // errNobody says that nothing answers at an address.
 var errNobody = errors.New("no application answers for a pod with this address and port")
 
-// dial connects to the application at an address of the cluster, and returns the pod for which that
-// answers.
-func (a *Applications) dial(address *net.TCPAddr) (net.Conn, *corev1.Pod, error) {
+// dial connects to the application at an address of the cluster, and returns that, and the pod for
+// which it answers.
+func (a *Applications) dial(address *net.TCPAddr) (net.Conn, *application, *corev1.Pod, error) {
 	c, err := read(a.ctx, a.client)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	app, pod := of(a.all, c, address)
 	if app == nil {
-		return nil, nil, errNobody
+		return nil, nil, nil, errNobody
 	}
 	connection, err := app.dial(a.ctx)
-	return connection, pod, err
+	return connection, app, pod, err
 }
 
 // runs reports whether a pod still runs.

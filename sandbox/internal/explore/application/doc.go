@@ -6,6 +6,9 @@
 // all connections in it arrive in this process.
 //
 //	application.go the applications of a run, and the connections to them
+//	exchange.go    requests and answers on a connection
+//	disturb.go     faults of requests to applications
+//	fallback.go    pods that are not ready for a moment
 //	cluster.go     what a name and an address of the cluster stand for
 //	http.go        answers to HTTP requests
 package application

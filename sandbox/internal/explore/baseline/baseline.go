@@ -29,6 +29,8 @@ type Baseline struct {
 	// Elects is set if the operator elects a leader with Leases. Only then may several processes of
 	// the operator run at the same time.
 	Elects bool
+	// Programs is the set of names of applications that are programs.
+	Programs map[string]bool
 	// Watched lists the resources that the operator watches. Listed lists the watched resources
 	// whose initial list may be stale: the operator lists them at resourceVersion 0, which an API
 	// server may serve from its cache.
@@ -85,6 +87,9 @@ type BaseStep struct {
 	// is 0 if the two runs have no kind of write in common.
 	Last  observe.Call
 	Lasts int
+	// Asks counts, for each kind, the requests to applications that the operator sends in this step in
+	// both baseline runs.
+	Asks []observe.Asks
 	// Edited is the set of fields, as "KEY PATH", that change in the step in objects that users
 	// created (see Baseline.Roots).
 	Edited map[string]bool
@@ -136,6 +141,12 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	for key, step := range a.Beginnings() {
 		if inStep, is := inB[key]; is && inStep == step && (longer == nil || longer.Names.Stable[key]) {
 			stable[key] = true
+		}
+	}
+	paths := b.Paths()
+	for path := range a.Paths() {
+		if paths[path] && (longer == nil || longer.Names.Stable[path]) {
+			stable[path] = true
 		}
 	}
 	base.Names = observe.Names{Stable: stable, Unjudged: unjudged}
@@ -227,6 +238,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	s.Writes = one.WritesIn(i, b.Locks)
 	s.ReadCalls = one.ReadsIn(i, b.Locks, b.Names.Stable)
 	s.Last, s.Lasts = lastOfBoth(s.Writes, two.WritesIn(i, b.Locks), b.Names.Stable)
+	s.Asks = asksOfBoth(one.AsksIn(i, b.Names.Stable), two.AsksIn(i, b.Names.Stable))
 	for j := range one.Versions {
 		if v := &one.Versions[j]; !v.Initial && one.IsIn(i, v.Time) && slices.Contains(b.Watched, v.Resource) {
 			s.Events[v.Resource]++
@@ -252,6 +264,21 @@ func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Cal
 		}
 	}
 	return observe.Call{}, 0
+}
+
+// asksOfBoth returns the kinds of requests to applications that are in both lists, each with the smaller
+// number.
+func asksOfBoth(one, two []observe.Asks) []observe.Asks {
+	var both []observe.Asks
+	for _, a := range one {
+		for _, b := range two {
+			if a.Call == b.Call {
+				outdated := sets.List(sets.New(a.Outdated...).Intersection(sets.New(b.Outdated...)))
+				both = append(both, observe.Asks{Call: a.Call, Times: min(a.Times, b.Times), Outdated: outdated})
+			}
+		}
+	}
+	return both
 }
 
 // findRoots adds to b.Roots the keys of the objects that users created in resources that the

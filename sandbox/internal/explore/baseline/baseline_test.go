@@ -4,6 +4,7 @@
 package baseline
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -141,5 +142,16 @@ func TestEdits(t *testing.T) {
 	}
 	if edits := before.Edits(); !slices.Equal(edits, []string{observe.Whole}) {
 		t.Errorf("what is new: got %q", edits)
+	}
+}
+
+// TestAsksOfBoth checks that only requests to applications that both runs send are expected.
+func TestAsksOfBoth(t *testing.T) {
+	asks := func(path string, times int, outdated ...int) observe.Asks {
+		return observe.Asks{Call: observe.Call{Verb: "GET", Resource: "app=shop:80", Name: path}, Times: times, Outdated: outdated}
+	}
+	got := asksOfBoth([]observe.Asks{asks("/a", 3, 2, 3), asks("/b", 1), asks("/c", 1)}, []observe.Asks{asks("/c", 2), asks("/a", 2, 2)})
+	if want := fmt.Sprint([]observe.Asks{asks("/a", 2, 2), asks("/c", 1)}); fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
 // Comments that delimit a generated part of a documentation page. %s is the name of the part.
@@ -44,13 +46,14 @@ var headings = []struct {
 	{Events, "The events of each resource that the operator watches, from the beginning of each step on:"},
 	{Event, "Each event of a resource that the operator or users write, and every third of other resources:"},
 	{Start, "Each start of the operator after a step, when all is done:"},
+	{Ask, "Each request of the operator to an [application](explore.md#applications) in each step, by its kind and number; also ASKED:"},
 }
 
 // Markdown returns tables of all faults with their causes in real clusters.
 func Markdown() string {
 	var page strings.Builder
 	for _, heading := range headings {
-		fmt.Fprintf(&page, "\n%s\n\n| fault | effect | hits |\n|---|---|---|\n", heading.text)
+		fmt.Fprintf(&page, "\n%s\n\n| fault | effect | hits |\n|---|---|---|\n", strings.Replace(heading.text, "ASKED", shared(), 1))
 		for _, e := range Hitting(heading.hits) {
 			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", e.Kind, e.Text, e.hits())
 		}
@@ -67,6 +70,17 @@ func Markdown() string {
 	}
 	page.WriteString("\n")
 	return page.String()
+}
+
+// shared returns the names of the faults of writes that also hit requests to applications.
+func shared() string {
+	var names []string
+	for _, e := range Hitting(Write) {
+		if e.ApplicationScore > 0 {
+			names = append(names, "`"+string(e.Kind)+"`")
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // causes returns the distinct causes of all faults, in the order of Table.
@@ -94,6 +108,10 @@ func (e *Entry) hits() string {
 		text = "until `--hold` is over; then another client annotates the objects of users"
 	case e.StaleLists:
 		text = "lists as of each earlier step, and as of each deletion"
+	case e.Rule.Kind == fault.Stale:
+		text = "GET and HEAD whose last answer differs"
+	case e.NeedsProgram:
+		text = "applications that are programs"
 	}
 	return text
 }

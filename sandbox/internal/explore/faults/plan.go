@@ -12,6 +12,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
 // PlanAll returns all faults to inject for the operator with the given baseline, highest score
@@ -26,6 +27,7 @@ func PlanAll(b *baseline.Baseline) []Planned {
 	for step := range b.Steps {
 		planWrites(b, step, add)
 		planReads(&b.Steps[step], step, add)
+		planAsks(b, step, add)
 		planEvents(b, step, last, add)
 		if step > 0 {
 			for _, e := range Hitting(Start) {
@@ -155,6 +157,32 @@ func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 				continue // Delaying a streaming list delays its events, which other faults already do.
 			}
 			add(e.ReadScore, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: 1})
+		}
+	}
+}
+
+// planAsks plans the faults that hit the operator's requests to applications in a step. It calls `add`
+// for each fault with the fault's score. Kinds of requests that occur in earlier steps score lower, and
+// so do the later ones of several similar requests.
+func planAsks(b *baseline.Baseline, step int, add func(int, Fault)) {
+	for _, asks := range b.Steps[step].Asks {
+		value := 0
+		if slices.ContainsFunc(b.Steps[:step], func(s baseline.BaseStep) bool {
+			return slices.ContainsFunc(s.Asks, func(earlier observe.Asks) bool { return earlier.Call == asks.Call })
+		}) {
+			value = -12
+		}
+		for nth := 1; nth <= asks.Times; nth++ {
+			for i := range Table {
+				e := &Table[i]
+				switch {
+				case e.ApplicationScore == 0,
+					e.NeedsProgram && !b.Programs[asks.Call.Resource],
+					e.Rule.Kind == fault.Stale && !slices.Contains(asks.Outdated, nth):
+					continue
+				}
+				add(value-10*(nth-1)+e.ApplicationScore, Fault{Kind: e.Kind, Step: step, Call: &asks.Call, Nth: nth})
+			}
 		}
 	}
 }

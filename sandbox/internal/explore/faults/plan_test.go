@@ -18,7 +18,11 @@ import (
 func TestEachFaultIsPlanned(t *testing.T) {
 	b := &baseline.Baseline{
 		Elects: true, Listed: []string{"claims"}, Watched: []string{"claims"},
-		Steps: []baseline.BaseStep{{}, {Events: map[string]int{"claims": 2}, Writes: []observe.Request{{Verb: "update", Resource: "claims"}}}, {Events: map[string]int{"claims": 1}}},
+		Steps: []baseline.BaseStep{
+			{}, {Events: map[string]int{"claims": 2}, Writes: []observe.Request{{Verb: "update", Resource: "claims"}}}, {Events: map[string]int{"claims": 1}},
+			{Asks: []observe.Asks{{Call: observe.Call{Verb: "GET", Resource: "app=shop:80"}, Times: 1, Outdated: []int{1}}}},
+		},
+		Programs: map[string]bool{"app=shop:80": true},
 	}
 	planned := map[Kind]Fault{}
 	for _, f := range PlanAll(b) {
@@ -30,7 +34,7 @@ func TestEachFaultIsPlanned(t *testing.T) {
 			t.Errorf("%s is never planned", e.Kind)
 			continue
 		}
-		if (f.Call != nil) != (e.Hits == Write) || (f.Resource != "") != (e.Hits == Event || e.Hits == Events) && f.AsOf == "" {
+		if (f.Call != nil) != (e.Hits == Write || e.Hits == Ask) || (f.Resource != "") != (e.Hits == Event || e.Hits == Events) && f.AsOf == "" {
 			t.Errorf("%s hits a %s, and is planned as %s", e.Kind, e.Hits, f.Name())
 		}
 		if f.Describe(&workload.Workload{}) == "" || f.Possible() != e.Possible || f.Subject() == "" && e.Hits != Start {
@@ -126,5 +130,36 @@ func TestFaultsOfWrites(t *testing.T) {
 	b.Elects = true
 	if !planned()["Pause at step 0, patch claims #1"] {
 		t.Error("a leader that is suspended was not planned")
+	}
+}
+
+// TestFaultsOfApplications checks which faults are planned for requests to applications.
+func TestFaultsOfApplications(t *testing.T) {
+	asks := func(verb, application string, times int, outdated ...int) observe.Asks {
+		return observe.Asks{Call: observe.Call{Verb: verb, Resource: application, Name: "/price"}, Times: times, Outdated: outdated}
+	}
+	b := &baseline.Baseline{
+		Programs: map[string]bool{"app=shop:80": true},
+		Steps:    []baseline.BaseStep{{}, {Asks: []observe.Asks{asks("GET", "app=shop:80", 2, 2), asks("POST", "app=table:80", 1)}}, {Asks: []observe.Asks{asks("GET", "app=shop:80", 1)}}},
+	}
+	scores := map[string]int{}
+	for _, p := range PlanAll(b) {
+		scores[p.Name()] = p.Score
+	}
+	for name, want := range map[string]bool{
+		"LoseAnswer at step 1, GET app=shop:80 /price #1": true, "LoseAnswer at step 1, GET app=shop:80 /price #2": true, "LoseAnswer at step 1, GET app=shop:80 /price #3": false,
+		"NoAnswer at step 1, POST app=table:80 /price #1": true, "Conflict at step 1, POST app=table:80 /price #1": false,
+		"OldAnswer at step 1, GET app=shop:80 /price #1": false, "OldAnswer at step 1, GET app=shop:80 /price #2": true,
+		"LoseState at step 1, GET app=shop:80 /price #1": true, "LoseState at step 1, POST app=table:80 /price #1": false,
+	} {
+		if _, planned := scores[name]; planned != want {
+			t.Errorf("%s: got %t", name, planned)
+		}
+	}
+	first := scores["LoseAnswer at step 1, GET app=shop:80 /price #1"]
+	for _, later := range []string{"LoseAnswer at step 1, GET app=shop:80 /price #2", "LoseAnswer at step 2, GET app=shop:80 /price #1"} {
+		if scores[later] >= first {
+			t.Errorf("%s has the score %d, and the first request %d", later, scores[later], first)
+		}
 	}
 }

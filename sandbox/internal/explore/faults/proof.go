@@ -125,6 +125,25 @@ func sentLater(_ *Fault, t *Trace) bool {
 	return t.hit(FaultRule, func(r *observe.Request) bool { return r.Event == "" && r.Fault == fault.Delay && r.Upstream != 0 }) != nil
 }
 
+// heldBack proves that a request hit by the fault was held back.
+func heldBack(_ *Fault, t *Trace) bool {
+	return t.Pending || t.hit(FaultRule, func(r *observe.Request) bool { return r.Fault == fault.Delay }) != nil
+}
+
+// oldAnswer proves that the operator received an earlier answer of an application, which differs from
+// the current one.
+func oldAnswer(_ *Fault, t *Trace) bool {
+	return t.hit(FaultRule, func(r *observe.Request) bool { return r.Older && r.Fault == fault.Stale }) != nil
+}
+
+// programRestarted proves that the program of the fault's application was killed and started again.
+func programRestarted(f *Fault, t *Trace) bool { return t.restarts(f.Call.Resource, t.began()) > 0 }
+
+// fellBack proves that a pod was not ready any more, after the request that the fault has hit.
+func fellBack(_ *Fault, t *Trace) bool {
+	return slices.ContainsFunc(t.Versions, func(v observe.Version) bool { return !v.Time.Before(t.began()) && v.FallsBack() })
+}
+
 // injected returns a Proof that the proxy has injected a fault of the given kind into an event.
 func injected(kind fault.Kind) Proof {
 	return func(_ *Fault, t *Trace) bool {

@@ -65,6 +65,14 @@ func touched(t *testing.T) observe.Version {
 	return observe.Version{Time: at(1.5), Resource: "configmaps", Object: object(map[string]any{observe.TouchedAnnotation: "now"}), Old: object(nil)}
 }
 
+// fallen returns the version of a pod that was ready before.
+func fallen() observe.Version {
+	pod := func(ready string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready}}}}}
+	}
+	return observe.Version{Time: at(1.5), Resource: "pods", Object: pod("False"), Old: pod("True")}
+}
+
 // proofs maps each kind of fault to a trace that shows only its effect, so that no part of the
 // trace may be missing.
 func proofs(t *testing.T) map[Kind]Trace {
@@ -82,7 +90,16 @@ func proofs(t *testing.T) map[Kind]Trace {
 	cut := observe.Request{Time: at(-1), Verb: "watch", Fault: fault.CutWatch, Seconds: 3}
 	again := observe.Request{Time: at(2), Verb: "create", Rule: AgainRule, Fault: fault.Hang}
 	stale := observe.Request{Time: at(2), Verb: "list", Rule: FaultRule, Fault: fault.Stale, Status: 200, Upstream: 200, Older: true}
+	ask := func(kind fault.Kind, status int) observe.Request {
+		return observe.Request{Time: at(1), Verb: "GET", Resource: "app=shop:80", Name: "/price", Rule: FaultRule, Fault: kind, Status: status, Upstream: 200}
+	}
+	old := ask(fault.Stale, 200)
+	old.Older = true
+	unready := requests(ask(fault.Delay, 200))
+	unready.Versions = []observe.Version{fallen()}
+	lost := with(unready, process(1.1, "app=shop:80", observe.Killed), process(1.2, "app=shop:80", observe.Started))
 	return map[Kind]Trace{
+		"NoAnswer": requests(ask(fault.HangAnswer, 0)), "OldAnswer": requests(old), "LoseState": lost, "FallBack": unready,
 		"CrashBefore": with(requests(write(fault.Hang, 0, 0, 1)), restart(1.5)...),
 		"CrashAfter":  with(requests(write(fault.HangAnswer, 0, 200, 1)), restart(1.5)...),
 		"CrashTwice":  with(requests(write(fault.HangAnswer, 0, 200, 1), again), slices.Concat(restart(1.5), restart(2.5))...),
@@ -126,7 +143,7 @@ func TestProofs(t *testing.T) {
 			if !is {
 				t.Fatal("whether it took effect is not tested")
 			}
-			f := &Fault{Kind: kind, Step: 1, Resource: "configmaps"}
+			f := &Fault{Kind: kind, Step: 1, Resource: "configmaps", Call: &observe.Call{Resource: "app=shop:80"}}
 			reached := func(change func(*Trace)) bool {
 				now := trace
 				now.Began, now.Now, now.Hold = armed, at(400), 330*time.Second
@@ -207,12 +224,18 @@ func TestProofsThatFail(t *testing.T) {
 		"events that are held back shorter than --hold":    {"FreezeLong", func(t *Trace) { t.Now = at(300) }},
 		"an event that is dropped in place of late":        {"LateEvent", func(t *Trace) { t.Requests[0].Fault = fault.DropEvent }},
 		"a watch that is not answered 410":                 {"DropEvent", func(t *Trace) { t.Requests[1].Status = 200 }},
+		"an answer that comes":                             {"NoAnswer", func(t *Trace) { t.Requests[0].Status = 200 }},
+		"an answer as of now":                              {"OldAnswer", func(t *Trace) { t.Requests[0].Older = false }},
+		"the program of another application":               {"LoseState", func(t *Trace) { t.Processes[0].Of, t.Processes[1].Of = "app=bakery:80", "app=bakery:80" }},
+		"a pod that was not ready before":                  {"FallBack", func(t *Trace) { t.Versions[0].Old = t.Versions[0].Object }},
+		"a pod that is ready":                              {"FallBack", func(t *Trace) { t.Versions[0].Object = t.Versions[0].Old }},
+		"a pod that was not ready long ago":                {"FallBack", func(t *Trace) { t.Versions[0].Time = at(0.5) }},
 		"a list as of now":                                 {"StaleStart", func(t *Trace) { t.Requests[0].Older = false }},
 		"a connection that another rule than these closes": {"CutOff", func(t *Trace) { t.Requests[1].Rule = "other" }},
 	} {
 		trace := proofs(t)[tc.kind]
 		trace.Began, trace.Now, trace.Hold = armed, at(400), 330*time.Second
-		if tc.change(&trace); (&Fault{Kind: tc.kind, Resource: "configmaps"}).TookEffect(&trace) {
+		if tc.change(&trace); (&Fault{Kind: tc.kind, Resource: "configmaps", Call: &observe.Call{Resource: "app=shop:80"}}).TookEffect(&trace) {
 			t.Errorf("%s counts as %s", name, tc.kind)
 		}
 	}

@@ -32,18 +32,24 @@ type Entry struct {
 	// which fuzz does not have.
 	Act      func(Actor, context.Context) error
 	ActInRun func(RunActor, context.Context) error
+	// ActOnApplication, unless nil, is called in the same way, for a fault that hits requests to
+	// applications.
+	ActOnApplication func(ApplicationActor, context.Context) error
 	// Proof reports whether the trace of a run shows that the fault took effect.
 	Proof Proof
 	// Score is the base score of faults that hit writes, events or operator starts. The planner
 	// adds a value that depends on the target. ReadScore is the base score for a read, or 0 if the
 	// fault does not hit reads. SpanScore is the base score if the fault lasts for several steps,
-	// or 0 if it never does.
-	Score, ReadScore, SpanScore int
+	// or 0 if it never does. ApplicationScore is the base score for a request to an application, or 0
+	// if the fault does not hit these.
+	Score, ReadScore, SpanScore, ApplicationScore int
 	// ByInterest is set if the planner adds the resource's score (see Baseline.Interest) to the
 	// score of a fault that hits events.
 	ByInterest bool
 	// Family is the name of a group of faults that reveal the same kind of mistake in operators.
 	Family string
+	// NeedsProgram is set if the fault hits only requests to applications that are programs.
+	NeedsProgram bool
 	// Only restricts the fault to some of the operator's writes. It is empty for no restriction.
 	Only Restriction
 	Effects
@@ -66,6 +72,9 @@ const (
 	Events Traffic = "events"
 	// Start stands for a restart of the operator at the end of a step.
 	Start Traffic = "start"
+	// Ask stands for requests of the operator to applications. Some faults of writes hit these, too
+	// (see Entry.ApplicationScore).
+	Ask Traffic = "request to an application"
 )
 
 // Restriction limits a fault to some of the operator's writes, or to some operators.
@@ -137,6 +146,16 @@ type RunActor interface {
 	StartStale(ctx context.Context) error
 }
 
+// ApplicationActor performs the actions of faults that have hit a request to an application.
+type ApplicationActor interface {
+	// WaitForEnd waits until the operator has closed the connection that gets no answer.
+	WaitForEnd(ctx context.Context) error
+	// LoseState restarts the program of an application, whose pods are then not ready for a moment.
+	LoseState(ctx context.Context) error
+	// FallBack makes the pods of an application not ready for a moment.
+	FallBack(ctx context.Context) error
+}
+
 // Late is the delay of a request in the fault that table.go names "Late". It exceeds the usual
 // lease duration in leader election, 15 s.
 const Late = 20 * time.Second
@@ -154,8 +173,9 @@ const (
 	byConnection = "A connection can break, and a request can be late, at any time."
 	byOverload   = "An API server answers so when it is overloaded, or one of its webhooks or its etcd fails."
 	byClient     = "Another client can write the object at any time."
-	byLateWatch  = "A watch can be late at any time, with every version of server and client: nothing bounds how long an event is on its way."
+	byLateWatch  = "Nothing bounds how long an event is on its way, with every version of server and client."
 	byNewWatch   = "A watch that ends is opened again, and one whose version is too old begins with a list: what was in between is never seen."
+	byStandstill = "A process can stand still for any time: its node is suspended, or its memory is swapped."
 	byUpgrade    = "The control plane is upgraded, moved, or ends by a failure of its machine."
 )
 
@@ -163,12 +183,12 @@ const (
 var Table = []Entry{
 	{
 		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,
-		Rule: fault.Fault{Kind: fault.Hang}, Act: Actor.Crash, Score: 45, Family: "crash", InFuzz: true,
+		Rule: fault.Fault{Kind: fault.Hang}, Act: Actor.Crash, Score: 45, ApplicationScore: 36, Family: "crash", InFuzz: true,
 		Proof: all(unsent, restarted(1)),
 	},
 	{
 		Kind: "CrashAfter", Text: "killed when it is done and not answered, and started again", Possible: byKill, Hits: Write,
-		Rule: fault.Fault{Kind: fault.HangAnswer}, Act: Actor.Crash, Score: 50, Family: "crash", InFuzz: true,
+		Rule: fault.Fault{Kind: fault.HangAnswer}, Act: Actor.Crash, Score: 50, ApplicationScore: 44, Family: "crash", InFuzz: true,
 		Proof: all(unanswered, restarted(1)),
 	},
 	{
@@ -178,7 +198,7 @@ var Table = []Entry{
 	},
 	{
 		Kind: "LoseAnswer", Text: "done, and the connection is closed instead of an answer", Possible: byConnection, Hits: Write,
-		Rule: fault.Fault{Kind: fault.LoseAnswer}, Score: 30, Family: "crash", Effects: Effects{BreaksConnections: true}, InFuzz: true,
+		Rule: fault.Fault{Kind: fault.LoseAnswer}, Score: 30, ApplicationScore: 46, Family: "crash", Effects: Effects{BreaksConnections: true}, InFuzz: true,
 		Proof: unanswered,
 	},
 	{
@@ -214,12 +234,12 @@ var Table = []Entry{
 	},
 	{
 		Kind: "Refuse", Text: "the connection is closed before it is sent", Possible: byConnection, Hits: Write,
-		Rule: fault.Fault{Kind: fault.Close}, Score: 8, ReadScore: 14, Family: "refused", Effects: Effects{BreaksConnections: true}, InFuzz: true,
+		Rule: fault.Fault{Kind: fault.Close}, Score: 8, ReadScore: 14, ApplicationScore: 34, Family: "refused", Effects: Effects{BreaksConnections: true}, InFuzz: true,
 		Proof: unsent,
 	},
 	{
 		Kind: "Late", Text: "sent only after 20 s, longer than a lease", Possible: byConnection, Hits: Write,
-		Rule: fault.Fault{Kind: fault.Delay, For: fault.Duration(Late)}, Score: 5, ReadScore: 8, Family: "refused",
+		Rule: fault.Fault{Kind: fault.Delay, For: fault.Duration(Late)}, Score: 5, ReadScore: 8, ApplicationScore: 9, Family: "refused",
 		Effects: Effects{HidesStates: true, BreaksConnections: true}, InFuzz: true,
 		Proof: delayed(Late),
 	},
@@ -235,8 +255,7 @@ var Table = []Entry{
 	},
 	{
 		Kind: "Pause", Text: "suspended before it is sent, which it is when another process leads", Hits: Write,
-		Possible: "A process can stand still for any time: its node is suspended, or its memory is swapped. What it has sent arrives when another one leads.",
-		Rule:     held, ActInRun: RunActor.Pause, Score: 29, Family: "Pause", Only: Elected,
+		Possible: byStandstill, Rule: held, ActInRun: RunActor.Pause, Score: 29, Family: "Pause", Only: Elected,
 		Effects: Effects{HidesStates: true, BreaksConnections: true, TwoProcesses: true},
 		Proof:   all(sentLater, succeeded),
 	},
@@ -297,13 +316,36 @@ var Table = []Entry{
 		Proof: injected(fault.DuplicateEvent),
 	},
 	{
+		Kind: "NoAnswer", Text: "done, and never answered, but the connection stays open; after 2 min (or `--hold`) the operator must have closed it", Possible: byStandstill, Hits: Ask,
+		Rule: fault.Fault{Kind: fault.HangAnswer}, ActOnApplication: ApplicationActor.WaitForEnd, Score: 20, ApplicationScore: 20, Family: "crash", Effects: Effects{BreaksConnections: true},
+		Proof: unanswered,
+	},
+	{
+		Kind: "OldAnswer", Text: "answered as the same request was before", Hits: Ask,
+		Possible: "A copy of the application that lags behind answers from an earlier state.",
+		Rule:     fault.Fault{Kind: fault.Stale}, Score: 26, ApplicationScore: 26, Family: "application",
+		Proof: oldAnswer,
+	},
+	{
+		Kind: "LoseState", Text: "the application's program is killed before it arrives and started again without its state; its pods are not ready meanwhile", Hits: Ask,
+		Possible: "A container can end at any time, and what it kept in memory is lost.",
+		Rule:     held, ActOnApplication: ApplicationActor.LoseState, NeedsProgram: true, Score: 22, ApplicationScore: 22, Family: "application", Effects: Effects{HidesStates: true, BreaksConnections: true},
+		Proof: all(heldBack, programRestarted, fellBack),
+	},
+	{
+		Kind: "FallBack", Text: "the application's pods are not ready for a moment before it arrives", Hits: Ask,
+		Possible: "A probe can fail for a while in a pod that was ready.",
+		Rule:     held, ActOnApplication: ApplicationActor.FallBack, Score: 24, ApplicationScore: 24, Family: "application", Effects: Effects{HidesStates: true, BreaksConnections: true},
+		Proof: all(heldBack, fellBack),
+	},
+	{
 		Kind: "Restart", Text: "killed when all is done, and started again", Possible: byKill, Hits: Start,
 		Act: Actor.Crash, Score: 50, Family: "Restart",
 		Proof: startedAgain,
 	},
 	{
 		Kind: "StaleStart", Text: "killed, and started on lists from an earlier moment", Hits: Start,
-		Possible: "The operator's first list is as of resourceVersion 0, which an API server answers from its cache: one of several API servers may be behind the one that was asked before. It cannot happen to a client that streams its lists, or with a single API server.",
+		Possible: "One of several API servers answers the operator's first list, as of resourceVersion 0, from a cache that is behind. It cannot happen to a client that streams its lists, or with a single API server.",
 		ActInRun: RunActor.StartStale, Score: 40, Family: "StaleStart", Effects: Effects{HidesStates: true, StaleLists: true},
 		Proof: all(staleList, startedAgain),
 	},
@@ -349,7 +391,7 @@ func Hitting(traffic Traffic) []*Entry {
 }
 
 // Acts reports whether the fault performs an action after its rule has fired.
-func (e *Entry) Acts() bool { return e.Act != nil || e.ActInRun != nil }
+func (e *Entry) Acts() bool { return e.Act != nil || e.ActInRun != nil || e.ActOnApplication != nil }
 
 // Duration returns the delay of a fault that only delays a request. It is 0 for other faults.
 func (e *Entry) Duration() time.Duration {

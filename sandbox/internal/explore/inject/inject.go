@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/application"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
@@ -30,6 +31,8 @@ type Parts struct {
 	Processes  *observe.ProcessLog
 	// Component performs an action, "kill" or "start", on a control plane component.
 	Component func(ctx context.Context, name, action string) error
+	// Restart kills the program of the named application, and starts it again.
+	Restart func(name string) error
 }
 
 // Injector injects a fault: it adds a proxy rule, and performs the fault's action after the rule
@@ -41,6 +44,8 @@ type Injector struct {
 	// logged before armed.
 	armed time.Time
 	from  int
+	// disturbed is the fault of an application, if the fault is of that kind.
+	disturbed *application.Disturbed
 }
 
 var _ faults.Actor = (*Injector)(nil)
@@ -49,7 +54,7 @@ var _ faults.Actor = (*Injector)(nil)
 func New(parts Parts) *Injector { return &Injector{Parts: parts} }
 
 // Aim sets the fault to inject, or nil for none.
-func (i *Injector) Aim(f *faults.Fault) { i.fault, i.armed = f, time.Time{} }
+func (i *Injector) Aim(f *faults.Fault) { i.fault, i.armed, i.disturbed = f, time.Time{}, nil }
 
 // Reached reports whether the fault has taken effect, as far as the record of the run shows.
 func (i *Injector) Reached() bool {
@@ -64,7 +69,15 @@ func (i *Injector) Reached() bool {
 func (i *Injector) trace() faults.Trace {
 	t := faults.Trace{Began: i.armed, Now: time.Now(), Requests: i.Log.Since(i.from), Processes: i.Processes.Since(i.armed)}
 	// A request that is being delayed is not logged yet, but the rule that delays it has fired.
-	t.Pending = i.Rules.fired(faults.FaultRule) && !slices.ContainsFunc(t.Requests, func(r observe.Request) bool { return r.Rule == faults.FaultRule })
+	fired := i.Rules.fired(faults.FaultRule)
+	if i.disturbed != nil {
+		select {
+		case <-i.disturbed.Fired:
+			fired = true
+		default:
+		}
+	}
+	t.Pending = fired && !slices.ContainsFunc(t.Requests, func(r observe.Request) bool { return r.Rule == faults.FaultRule })
 	return t
 }
 
@@ -103,6 +116,9 @@ func (i *Injector) arm(ctx context.Context, rule fault.Fault) (<-chan struct{}, 
 	switch {
 	case entry.Hits == faults.Start:
 		return nil, nil
+	case f.Call != nil && f.Call.ToApplication():
+		i.disturbed = i.Rules.Applications.Disturb(application.Disturbance{Rule: faults.FaultRule, Call: *f.Call, Nth: f.Nth, Fault: rule})
+		return i.disturbed.Fired, nil
 	case entry.Hits == faults.Write && f.Call != nil:
 		match = fault.Match{Verbs: []string{f.Call.Verb}, Resources: []string{f.Call.Resource}}
 		if f.Call.Name != "" {

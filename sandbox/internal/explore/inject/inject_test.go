@@ -45,7 +45,7 @@ func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Inje
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := New(Parts{Rules: Rules{front}, Notes: &observe.Notes{}, Log: log, Processes: &observe.ProcessLog{}})
+	i := New(Parts{Rules: Rules{Proxy: front}, Notes: &observe.Notes{}, Log: log, Processes: &observe.ProcessLog{}})
 	i.Aim(&f)
 	return i, client
 }
@@ -80,7 +80,10 @@ func TestEachFaultTakesEffect(t *testing.T) {
 		kind := entry.Kind
 		_, onWrites := effectsOnWrites[kind]
 		_, onEvents := effectsOnEvents[kind]
+		_, onAsks := effectsOnAsks[kind]
 		switch {
+		case onAsks:
+			t.Run(string(kind), func(t *testing.T) { t.Parallel(); testAsk(t, kind) })
 		case onWrites:
 			t.Run(string(kind), func(t *testing.T) { t.Parallel(); testWrite(t, kind) })
 		case onEvents:
@@ -174,6 +177,18 @@ func TestFaultsWithoutEffect(t *testing.T) {
 			t.Parallel()
 			f, nothing, path := faults.Fault{Kind: entry.Kind, Step: 1, Until: 1}, fault.Fault{Kind: fault.Mark}, "/api/v1/configmaps?watch=true"
 			switch entry.Hits {
+			case faults.Ask:
+				i, ask := askThrough(t, entry.Kind)
+				if _, err := i.arm(t.Context(), fault.Fault{Kind: fault.Delay, For: 1}); err != nil {
+					t.Fatal(err)
+				}
+				if answers := ask(2); !slices.Equal(answers, []string{"1", "2"}) {
+					t.Errorf("it is answered %q", answers)
+				}
+				if logged(t, i); i.Reached() {
+					t.Errorf("it is reached, after\n%s", requests(i))
+				}
+				return
 			case faults.Write:
 				f.Call, f.Nth = &observe.Call{Verb: "get", Resource: "configmaps", Namespace: "shop", Name: "a"}, 1
 				nothing, path = fault.Fault{Kind: fault.Delay, For: 1}, "/api/v1/namespaces/shop/configmaps/a"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/application"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
@@ -17,17 +18,25 @@ import (
 // OwnRules lists the names of all proxy rules that a run may add.
 var OwnRules = []string{faults.FaultRule, faults.FreezeRule, faults.ExpireRule, faults.AgainRule}
 
-// Rules manages the rules of a run's fault proxy. A rule selects requests or watch events and
-// injects a fault into them.
-type Rules struct{ Proxy *proxy.Server }
+// Rules manages the rules of a run's fault proxy, and the fault of its applications, if it has any. A
+// rule selects requests or watch events and injects a fault into them.
+type Rules struct {
+	Proxy        *proxy.Server
+	Applications *application.Applications
+}
 
 // add adds a rule to the run's proxy. The rule's name must be unique.
 func (r Rules) add(name string, match fault.Match, count fault.Count, f fault.Fault) error {
 	return r.Proxy.Rules().Add(fault.Rule{Name: name, Match: match, Count: count, Fault: f})
 }
 
-// Remove removes a rule from the proxy, if it exists.
-func (r Rules) Remove(name string) { r.Proxy.Rules().Remove(name) }
+// Remove removes a rule from the proxy, if it exists, or the fault of an application.
+func (r Rules) Remove(name string) {
+	r.Proxy.Rules().Remove(name)
+	if name == faults.FaultRule {
+		r.Applications.Release()
+	}
+}
 
 // List returns the proxy's rules. Each rule contains the number of requests and events that it has
 // hit.

@@ -5,6 +5,7 @@ package inject
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
@@ -42,10 +43,20 @@ func (i *RunInjector) Reached() bool {
 
 // action returns the action that completes the fault, which may need the baseline.
 func (i *RunInjector) action() action {
-	if act := i.fault.Entry().ActInRun; act != nil {
-		return func(ctx context.Context) error { return act(i, ctx) }
+	act := i.Injector.action()
+	if inRun := i.fault.Entry().ActInRun; inRun != nil {
+		act = func(ctx context.Context) error { return inRun(i, ctx) }
 	}
-	return i.Injector.action()
+	if call := i.fault.Call; call != nil && call.ToApplication() {
+		return func(ctx context.Context) error {
+			asker, err := i.asker(), act(ctx)
+			if more := i.fault.Entry().ActOnApplication; err == nil && more != nil {
+				err = more(asker, ctx)
+			}
+			return errors.Join(err, asker.askedAgain(ctx))
+		}
+	}
+	return act
 }
 
 // Inject injects the fault if it belongs to the given step: it waits until the fault's rule has hit

@@ -16,8 +16,8 @@ import (
 // mostMoments is the maximum number of lines in a timeline.
 const mostMoments = 60
 
-// Timeline merges explore's own actions, violated invariants, the operator's writes, and creations
-// and deletions of objects, sorted by time. A long timeline is reduced to the lines nearest to the
+// Timeline merges explore's own actions, violated invariants, the operator's writes and requests to
+// applications, and creations and deletions of objects, sorted by time. A long timeline is reduced to the lines nearest to the
 // first violation or, if there is none, to the fault. `locks` is the set of keys of objects used
 // for leader election, which are left out.
 func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
@@ -43,7 +43,7 @@ func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 		add(n.Time, results.Kit, n.Text)
 	}
 	for i := range o.Requests {
-		if r := &o.Requests[i]; r.Writes(locks) {
+		if r := &o.Requests[i]; r.Writes(locks) || r.ToApplication() {
 			add(r.Time, results.Operator, r.String())
 		}
 	}

@@ -38,6 +38,12 @@ func StartPrograms(s *Sandbox, programs []Program) (p *Programs, err error) {
 	return p, nil
 }
 
+// Restart kills the program with the given index, and starts it again.
+func (p *Programs) Restart(i int) error {
+	p.running[i].Kill()
+	return p.running[i].Start()
+}
+
 // End kills the programs and their child processes.
 func (p *Programs) End() {
 	for _, o := range p.running {

@@ -171,7 +171,7 @@ func forbidden(requests []observe.Request) []string {
 	asked := map[string]bool{}
 	for i := range requests {
 		r := &requests[i]
-		if r.Upstream != http.StatusForbidden {
+		if r.Upstream != http.StatusForbidden || r.ToApplication() {
 			continue
 		}
 		text := r.Verb + " " + cmp.Or(r.Resource, r.Path)

@@ -119,6 +119,48 @@ func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	return calls
 }
 
+// Asks counts the requests of a kind that the operator sends to an application in a step.
+type Asks struct {
+	Call  Call
+	Times int
+	// Outdated lists the numbers, counted from 1, of the requests before which the same request had
+	// another answer.
+	Outdated []int
+}
+
+// AsksIn counts the operator's requests to applications in step i, in the order in which each kind
+// first occurs. The kinds include the path of a request only if `stable` contains its name key.
+func (o *Record) AsksIn(i int, stable map[string]bool) []Asks {
+	var all []Asks
+	for j := range o.Requests {
+		r := &o.Requests[j]
+		if !r.ToApplication() || !o.IsIn(i, r.Time) {
+			continue
+		}
+		call := CallOf(r, stable)
+		k := slices.IndexFunc(all, func(a Asks) bool { return a.Call == call })
+		if k < 0 {
+			k, all = len(all), append(all, Asks{Call: call})
+		}
+		all[k].Times++
+		if r.Older {
+			all[k].Outdated = append(all[k].Outdated, all[k].Times)
+		}
+	}
+	return all
+}
+
+// Paths returns the name keys (see NameKey) of the operator's HTTP requests to applications.
+func (o *Record) Paths() map[string]bool {
+	paths := map[string]bool{}
+	for i := range o.Requests {
+		if r := &o.Requests[i]; r.ToApplication() && r.Name != "" {
+			paths[NameKey(r.Resource, r.Namespace, r.Name)] = true
+		}
+	}
+	return paths
+}
+
 // Unnamed stands for the unknown field managers of an object that has no managedFields. Any client
 // can remove the managedFields of an object.
 const Unnamed = ""

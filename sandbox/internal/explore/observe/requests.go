@@ -16,8 +16,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Request is a request of the operator, as logged by the proxy.
+// Request is a request of the operator to the API server, as logged by the proxy, or to an application
+// (see ToApplication).
 type Request proxy.Entry
+
+// Exchange is the verb of a request to an application by another protocol than HTTP. The verb of an
+// HTTP request is its method, which is in upper case, too.
+const Exchange = "SEND"
+
+// ToApplication reports whether a request was sent to an application instead of the API server.
+// Resource is then the name of the application, and Name is the path of an HTTP request. Status and
+// Upstream are the status of the answer, or 200 if the protocol is not HTTP.
+func (r *Request) ToApplication() bool { return Call{Verb: r.Verb}.ToApplication() }
 
 // Election lists the resources used for leader election. unheeded lists the Event resources, to
 // which no client reacts. Requests for resources in either list do not count as the operator's work
@@ -137,6 +147,13 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// Add adds a request to an application.
+func (l *Log) Add(r *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = append(l.requests, *r)
+}
+
 // AddLock adds the key of an object other than a Lease that is used for leader election.
 func (l *Log) AddLock(key string) {
 	l.mu.Lock()
@@ -200,6 +217,10 @@ type Call struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
+
+// ToApplication reports whether requests of this kind are sent to an application instead of the API
+// server.
+func (c Call) ToApplication() bool { return c.Verb != "" && c.Verb == strings.ToUpper(c.Verb) }
 
 func (c Call) String() string {
 	name := strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")

@@ -44,6 +44,20 @@ func (v *Version) Touches() bool {
 	return v.Old != nil && now != "" && now != v.Old.GetAnnotations()[TouchedAnnotation]
 }
 
+// FallsBack reports whether a version is of a pod that was ready before and is not any more.
+func (v *Version) FallsBack() bool {
+	return v.Resource == "pods" && v.Old != nil && isReady(v.Old) && !isReady(v.Object)
+}
+
+// isReady reports whether an object has the condition Ready.
+func isReady(object *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, is := c.(map[string]any)
+		return is && condition["type"] == "Ready" && condition["status"] == "True"
+	})
+}
+
 // ignored lists paths that are not compared in any object, including all paths below them.
 var ignored = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",

@@ -5,6 +5,7 @@ package testbed
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -40,6 +41,8 @@ type Testbed struct {
 	Notes    *observe.Notes
 	Operator *operator.Processes
 	Programs *lab.Programs
+	// Applications answer the operator in place of pods.
+	Applications *application.Applications
 	// Processes records the starts and ends of processes of the operator and the control plane.
 	Processes *observe.ProcessLog
 
@@ -82,15 +85,15 @@ func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	applications, err := application.Start(t.Sandbox.Config, m.Workload.Applications)
-	t.atEnd(applications.End)
+	t.Applications, err = application.Start(t.Sandbox.Config, m.Workload.Applications, t.Log)
+	t.atEnd(t.Applications.End)
 	if err != nil {
 		return nil, err
 	}
-	first.Log, first.Applications = t.Processes, applications.Serve
+	first.Log, first.Applications = t.Processes, t.Applications.Serve
 	t.Operator = &operator.Processes{Operator: first}
 	t.atEnd(func() { t.Operator.Close() })
-	programs := applications.Programs()
+	programs := t.Applications.Programs()
 	for _, command := range m.Workload.Programs {
 		programs = append(programs, lab.Program{Command: command})
 	}
@@ -118,10 +121,24 @@ func (t *Testbed) component(ctx context.Context, name, action string) error {
 	return nil
 }
 
+// restart kills the program of the named application, and starts it again.
+func (t *Testbed) restart(name string) error {
+	i := t.Applications.Program(name)
+	if i < 0 {
+		return fmt.Errorf("the application %s has no program", name)
+	}
+	if err := t.Programs.Restart(i); err != nil {
+		return err
+	}
+	t.Processes.Add(name, observe.Killed)
+	t.Processes.Add(name, observe.Started)
+	return nil
+}
+
 // Injector returns an injector of faults for this testbed, which uses the given settler.
 func (t *Testbed) Injector(settler *settle.Settler) *inject.Injector {
 	return inject.New(inject.Parts{
-		Rules: inject.Rules{Proxy: t.Proxy}, Rival: &inject.Rival{Recorder: t.Recorder, Notes: t.Notes},
+		Rules: inject.Rules{Proxy: t.Proxy, Applications: t.Applications}, Restart: t.restart, Rival: &inject.Rival{Recorder: t.Recorder, Notes: t.Notes},
 		Leadership: inject.Leadership{Log: t.Log, Recorder: t.Recorder}, Settler: settler,
 		Recorder: t.Recorder, Log: t.Log, Notes: t.Notes, Operator: t.Operator, Processes: t.Processes, Component: t.component,
 	})

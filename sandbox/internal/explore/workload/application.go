@@ -41,6 +41,9 @@ type Answer struct {
 	Body   string `json:"body,omitempty"`
 }
 
+// Name returns the name of the application in faults and reports, such as app=web:8080.
+func (a *Application) Name() string { return fmt.Sprintf("%s:%d", a.Pods, a.Port) }
+
 // Ports returns the ports to which the operator connects: the port of the pods, and the port of their
 // Services if that differs.
 func (a *Application) Ports() []int {
@@ -118,6 +121,17 @@ func (w *Workload) Ports() []int {
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
+}
+
+// ApplicationPrograms returns the set of names of the applications that are programs.
+func (w *Workload) ApplicationPrograms() map[string]bool {
+	names := map[string]bool{}
+	for i := range w.Applications {
+		if a := &w.Applications[i]; a.Program != "" {
+			names[a.Name()] = true
+		}
+	}
+	return names
 }
 
 // Commands returns the shell commands of the workload's programs, applications and steps.
