@@ -8,30 +8,30 @@ import (
 	"sync"
 )
 
-// queue holds the suites that wait for their turn. The longest suite is taken first, so that the last
-// suites of a run end at about the same time. But while the greatest number of busy suites run,
-// others are taken first, so that tests do not wait for a processor while it is idle at other times.
+// queue holds the suites that wait for their turn. Early suites are taken first. Of the others, some
+// run longest first, so that the last suites of a run end at about the same time. Beside these, the
+// shortest is taken first, so that most suites have run if a slow machine has no time for all.
 type queue struct {
-	// mostBusy is the number of busy suites that may run while other suites are waiting. busy is
-	// the number of busy suites that run.
-	mostBusy, busy int
+	// mostLong is the number of suites that run longest first, and long is the number of those that
+	// run now.
+	mostLong, long int
 
 	mu      sync.Mutex
 	waiting []suite
 }
 
 // newQueue returns a queue of the suites, which it takes over.
-func newQueue(mostBusy int, suites []suite) *queue {
-	return &queue{mostBusy: mostBusy, waiting: suites}
+func newQueue(mostLong int, suites []suite) *queue {
+	return &queue{mostLong: mostLong, waiting: suites}
 }
 
-// next removes a suite and returns it. The caller must call ended when the suite has ended. next
-// returns false if the queue is empty.
-func (q *queue) next() (suite, bool) {
+// next removes a suite and returns it, with a function that the caller must call when the suite has
+// ended. next returns false if the queue is empty.
+func (q *queue) next() (s suite, ended func(), more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		return suite{}, false
+		return suite{}, nil, false
 	}
 	first := 0
 	for i := range q.waiting {
@@ -39,12 +39,17 @@ func (q *queue) next() (suite, bool) {
 			first = i
 		}
 	}
-	s := q.waiting[first]
+	s = q.waiting[first]
 	q.waiting = slices.Delete(q.waiting, first, first+1)
-	if s.busy {
-		q.busy++
+	if s.early || q.long == q.mostLong {
+		return s, func() {}, true
 	}
-	return s, true
+	q.long++
+	return s, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.long--
+	}, true
 }
 
 // empty reports whether no suite is waiting.
@@ -56,17 +61,11 @@ func (q *queue) empty() bool {
 
 // before reports whether the waiting suite a is taken before the waiting suite b.
 func (q *queue) before(a, b *suite) bool {
-	if a.busy != b.busy && q.busy >= q.mostBusy {
-		return b.busy
+	switch {
+	case a.early != b.early:
+		return a.early
+	case q.long < q.mostLong:
+		return a.seconds > b.seconds
 	}
-	return a.seconds > b.seconds
-}
-
-// ended tells the queue that a suite from next has ended.
-func (q *queue) ended(s *suite) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if s.busy {
-		q.busy--
-	}
+	return a.seconds < b.seconds
 }

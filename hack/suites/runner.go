@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -66,19 +65,19 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 		defer served.close()
 		r.env = append(r.env, served.environment())
 	}
-	ready := newQueue(max(1, min(r.jobs-1, runtime.NumCPU())), slices.Clone(suites))
+	ready := newQueue(max(1, r.jobs-1), slices.Clone(suites))
 	var working sync.WaitGroup
 	for range max(1, r.jobs) {
 		working.Go(func() {
 			for !ready.empty() {
 				r.admission.enter(ctx, suiteWindow)
-				s, more := ready.next()
+				s, ended, more := ready.next()
 				if !more {
 					r.admission.leave()
 					return
 				}
 				r.play(ctx, s, start)
-				ready.ended(&s)
+				ended()
 				r.admission.leave()
 			}
 		})

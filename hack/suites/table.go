@@ -40,11 +40,12 @@ type suite struct {
 	// has always been made before.
 	needs []string
 	// seconds is the suite's approximate duration in CI, where other suites run at the same time.
-	// It is taken from "The suites" at the end of CI's log. Longer suites are started first.
+	// It is taken from "The suites" at the end of CI's log. It decides which suites begin first: see
+	// queue.
 	seconds int
-	// busy is true for a suite that uses about a processor or more while it runs. Other suites wait
-	// most of the time, for schedules, grace periods or their cluster.
-	busy bool
+	// early is true for a suite that begins before the others, because it finds most mistakes in the
+	// time that it takes.
+	early bool
 	// requires returns the reason for which this machine cannot run the suite. It returns "" if it
 	// can.
 	requires func() string
@@ -81,17 +82,17 @@ var tiers = map[string][]suite{
 		{name: "sandbox-slice", module: "sandbox", command: sandboxMake("test-slice"), seconds: 100},
 	},
 	rest: {
-		blackBox("e2e", 1100, suite{name: "e2e-race", busy: true, replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
-		blackBox("cli", 900, suite{name: "cli-race", busy: true, replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
+		blackBox("e2e", 1100, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
+		blackBox("cli", 900, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/outage", 180, suite{env: append([]string{"SOAK=2m"}, clocks...), needs: []string{"build-clock"}}),
 		blackBox("fault/clock", 60, suite{env: append([]string{"OLDER=${BIN}/older"}, clocks...), needs: []string{"build-clock", "build-older", "build-helm"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
 		blackBox("fault/forgery", 30, suite{}),
 		blackBox("fault/underway", 60, suite{}),
-		blackBox("fault/explore", 240, suite{busy: true, needs: []string{"build-argo-rollouts"}}),
-		blackBox("fault/fuzz", 350, suite{busy: true, flags: []string{"-parallel=4"}}),
+		blackBox("fault/explore", 240, suite{needs: []string{"build-argo-rollouts"}}),
+		blackBox("fault/fuzz", 350, suite{flags: []string{"-parallel=4"}}),
 		blackBox("capacity", 220, suite{}),
-		blackBox("tenants", 800, suite{busy: true}),
+		blackBox("tenants", 800, suite{}),
 		blackBox("rotate", 330, suite{}),
 		blackBox("responder", 150, suite{}),
 		blackBox("readme", 310, suite{needs: []string{"build-helm"}}),
@@ -104,13 +105,13 @@ var tiers = map[string][]suite{
 		blackBox("install", 180, suite{needs: []string{"build-helm", "build-e2e-test"}}),
 		{name: "release", module: "test", packages: []string{"./release"}, flags: uncached, env: []string{"RELEASE=${BIN}/release-test", "RELEASE_NEXT=${BIN}/release-next", "PACKER_BIN=${BIN}/packer", "KREW_BIN=${BIN}/krew", "COSIGN_BIN=${BIN}/cosign"}, needs: []string{"build-helm", "build-krew", "build-cosign", "build-release"}, seconds: 130},
 		blackBox("node", 450, suite{env: []string{"RELEASE=${BIN}/release-test"}, needs: []string{"build-node", "build-helm", "build-metrics-server", "build-release"}, requires: realNodes}),
-		{name: "unit-race", busy: true, replaces: "unit", module: ".", packages: []string{"./..."}, except: sequential, race: true, flags: []string{"-timeout=20m", "-skip=" + pattern(sequentialTests)}, env: unitEnv, seconds: 400},
+		{name: "unit-race", early: true, replaces: "unit", module: ".", packages: []string{"./..."}, except: sequential, race: true, flags: []string{"-timeout=20m", "-skip=" + pattern(sequentialTests)}, env: unitEnv, seconds: 400},
 		{name: "unit-sequential", module: ".", packages: sequential, env: unitEnv, seconds: 60},
 		// Of TestEveryTickOnce, unit-race runs a few cases, too.
 		{name: "unit-sequential-tests", module: ".", packages: []string{"./internal/manager", "./internal/restart/decision"}, flags: []string{"-run=" + pattern(append([]string{"TestEveryTickOnce"}, sequentialTests...))}, env: unitEnv, seconds: 60},
 		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
-		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, busy: true, seconds: 2000},
-		{name: "sandbox-parts", module: "sandbox", command: sandboxMake("test-parts"), env: []string{testAll}, busy: true, seconds: 400},
+		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, seconds: 2000},
+		{name: "sandbox-parts", module: "sandbox", command: sandboxMake("test-parts"), env: []string{testAll}, early: true, seconds: 400},
 		{name: "site", module: "hack/site", packages: []string{"./..."}, seconds: 5},
 		{name: "packer", module: "hack/release", packages: []string{"./..."}, seconds: 5},
 		{name: "room", module: "test/room", packages: []string{"./..."}, flags: uncached, seconds: 60},

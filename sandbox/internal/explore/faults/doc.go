@@ -8,6 +8,7 @@
 //	plan.go       the faults for an operator, each with a score
 //	order.go      the next fault to inject, given the faults injected so far
 //	table.go      an entry for each kind of fault: effect, cause, rule, action, score, consequences
+//	actors.go     the actions of faults that follow a rule
 //	proof.go      whether a fault took effect, from the record of a run
 //	markdown.go   the tables of faults in the documentation
 package faults
