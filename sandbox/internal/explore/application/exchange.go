@@ -5,6 +5,7 @@ package application
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -118,7 +119,7 @@ func pass(from, to net.Conn, through func([]byte) ([]byte, bool)) bool {
 		}
 		if err != nil {
 			half, is := to.(*net.TCPConn)
-			return err == io.EOF && is && half.CloseWrite() == nil
+			return errors.Is(err, io.EOF) && is && half.CloseWrite() == nil
 		}
 	}
 }
