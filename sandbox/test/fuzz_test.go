@@ -110,6 +110,37 @@ exec "$1" --mistakes sticky "$2=$(test "$n" = 0 && echo true || echo false)"`
 	}
 }
 
+// TestFuzzApplications checks that the operator reaches an application of the workload that fuzz uses,
+// and that the replay of a finding has it, too.
+func TestFuzzApplications(t *testing.T) {
+	t.Parallel()
+	crd, err := filepath.Abs("testdata/stall-crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bank := filepath.Join(t.TempDir(), "bank.yaml")
+	if err := os.WriteFile(bank, []byte(`apiVersion: v1
+kind: Pod
+metadata: {name: bank, namespace: default, labels: {app: bank}}
+spec: {containers: [{name: bank, image: bank}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: bank, namespace: default}
+spec: {selector: {app: bank}, ports: [{port: 80}]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := workloadFile(t, fmt.Sprintf("install: [%s, %s]\nnodes: 1\napplications: [{pods: app=bank, port: 80, http: [{path: /}]}]\nsteps: [{run: 'false'}]\n", crd, bank))
+	r := play(t, "fuzz", "--workload", file, "--object", "testdata/stall.yaml", "--dir", t.TempDir(), "--quiet", "1s", "--patience", "5s", "--jobs", "1",
+		"--only", "spec.message: with a suffix", "--", stall(t), "--mistakes", "sticky", "--ask", "http://bank.default")
+	found := regexp.MustCompile(`again: sandbox replay (\S+)`).FindStringSubmatch(r.stdout)
+	if r.code != 2 || found == nil || !strings.Contains(r.stdout, "configmaps default/market: data.message is open, not open2") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	mustReplay(t, found[1], "configmaps default/market: data.message is open, not open2", "It is not found any more")
+}
+
 // TestFuzzBusy checks that fuzz needs --busy to find a mistake that only shows if a new object is
 // edited while the operator is still handling it, and that the finding replays until the operator
 // is fixed.

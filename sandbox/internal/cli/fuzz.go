@@ -65,7 +65,8 @@ finding first.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
-	flags.StringArrayVar(&f.install, "install", nil, "a file or directory of manifests to install, the CustomResourceDefinition among them (required); may be given several times")
+	flags.StringArrayVar(&f.install, "install", nil, "a file or directory of manifests to install, the CustomResourceDefinition among them (required without --workload); may be given several times")
+	flags.StringVar(&f.workload, "workload", "", "a workload of explore, of which all is used but the steps and the invariants: what it installs, its programs and applications")
 	flags.StringVar(&f.object, "object", "", "the file with the object to edit (required); objects before it in the file are created first")
 	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all are played)")
 	flags.StringArrayVar(&f.only, "only", nil, "play only edits with this in their name, such as spec.replicas or 'negative'; may be given several times")
@@ -88,8 +89,8 @@ finding first.`,
 // number of nodes is negative.
 func (f fuzzFlags) check() error {
 	switch {
-	case len(f.install) == 0:
-		return errors.New("--install is missing: name the file of the CustomResourceDefinition, and of all else that the operator needs")
+	case len(f.install) == 0 && f.workload == "":
+		return errors.New("--install is missing: name the file of the CustomResourceDefinition, and of all else that the operator needs; or --workload, a workload of explore that installs them")
 	case f.object == "":
 		return errors.New("--object is missing: name the file of the object to edit")
 	case f.nodes < 0:
@@ -109,12 +110,16 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	fuzzer, err := f.fuzzer(&workload.Workload{Nodes: &f.nodes, Install: f.install}, program)
+	w, err := f.setting(cmd)
+	if err != nil {
+		return err
+	}
+	fuzzer, err := f.fuzzer(w, program)
 	if err != nil {
 		return err
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = sample, others, f.ignore, f.busy
-	fuzzer.Of = append(slices.Clone(f.install), f.object)
+	fuzzer.Of = append(slices.Clone(w.Install), f.object)
 	p, err := f.plan(cmd)
 	if err != nil {
 		return err
@@ -122,6 +127,23 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	return playInto(cmd, fuzz.Tool, f.exploreFlags, fuzzer.Testbeds, func(ctx context.Context) (*results.Result[*fuzz.Finding], error) {
 		return fuzzer.Run(ctx, fuzz.Plan{Plan: p, Faults: f.faults})
 	})
+}
+
+// setting returns the initial state of the cluster, and the operator's identity and network.
+func (f fuzzFlags) setting(cmd *cobra.Command) (*workload.Workload, error) {
+	w := &workload.Workload{}
+	if f.workload != "" {
+		read, err := workload.Read(f.workload)
+		if err != nil {
+			return nil, err
+		}
+		w = read.Setting()
+	}
+	w.Install = append(w.Install, f.install...)
+	if w.Nodes == nil || cmd.Flags().Changed("nodes") {
+		w.Nodes = &f.nodes
+	}
+	return w, nil
 }
 
 // fuzzer returns a fuzzer for the given initial state and operator. The caller must set the fields

@@ -111,7 +111,11 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	if program, err = finding.Place(program, finding.Install); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	fuzzer, err := f.asFound(cmd.Flags(), finding.Flags).fuzzer(finding.Workload(), program)
+	w := finding.Workload()
+	if err := w.CompileSetting(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	fuzzer, err := f.asFound(cmd.Flags(), finding.Flags).fuzzer(w, program)
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,15 @@ type Finding struct {
 
 	Install []string `json:"install,omitempty"`
 	Nodes   int      `json:"nodes"`
-	// HostNetwork and ServiceAccount are the fields of [workload.Workload] with the same names: the
-	// operator's network and ServiceAccount.
-	HostNetwork    bool     `json:"hostNetwork,omitempty"`
-	ServiceAccount string   `json:"serviceAccount,omitempty"`
-	Others         string   `json:"others,omitempty"`
-	Ignore         []string `json:"ignore,omitempty"`
+	// Programs, Applications, HostNetwork, ServiceAccount and WithoutControllers are the fields of
+	// [workload.Workload] with the same names.
+	Programs           []string               `json:"programs,omitempty"`
+	Applications       []workload.Application `json:"applications,omitempty"`
+	HostNetwork        bool                   `json:"hostNetwork,omitempty"`
+	ServiceAccount     string                 `json:"serviceAccount,omitempty"`
+	WithoutControllers []string               `json:"withoutControllers,omitempty"`
+	Others             string                 `json:"others,omitempty"`
+	Ignore             []string               `json:"ignore,omitempty"`
 	// Busy is set if the trial also applied the edit while the operator was busy with a new object
 	// (flag --busy).
 	Busy bool `json:"busy,omitempty"`
@@ -69,7 +72,8 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	problem = problem.because(judge.Invalid(w.record.requests(), w.record.locks()))
 	found := &Finding{
 		Evidence: results.NewEvidence(f.Testbeds.Command, w.record.timeline(), w.testbed.Operator.Output.Tail(20)),
-		Install:  install, Nodes: *of.Nodes, HostNetwork: of.HostNetwork, ServiceAccount: of.ServiceAccount, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
+		Install:  install, Nodes: *of.Nodes, Programs: of.Programs, Applications: of.Applications, HostNetwork: of.HostNetwork, ServiceAccount: of.ServiceAccount,
+		WithoutControllers: of.WithoutControllers, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
 		Edits: t.edits, Fault: t.fault, Outcome: came, Problem: *problem,
 	}
 	found.Flags = f.Testbeds.Flags(f.Limits, 0)
@@ -78,7 +82,10 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 
 // Workload returns the workload of a replay: the initial cluster state and the operator's identity.
 func (f *Finding) Workload() *workload.Workload {
-	return &workload.Workload{Nodes: &f.Nodes, Install: f.Install, HostNetwork: f.HostNetwork, ServiceAccount: f.ServiceAccount}
+	return &workload.Workload{
+		Nodes: &f.Nodes, Install: f.Install, Programs: f.Programs, Applications: f.Applications,
+		HostNetwork: f.HostNetwork, ServiceAccount: f.ServiceAccount, WithoutControllers: f.WithoutControllers,
+	}
 }
 
 // Case implements [results.Finding].

@@ -116,7 +116,8 @@ func TestChoose(t *testing.T) {
 
 func TestFindingIsReadAsWritten(t *testing.T) {
 	f := &Finding{
-		Evidence: results.Evidence{Command: []string{"./op"}, Timeline: []results.Moment{{Seconds: 1, Lane: "kit", Text: "x"}}}, Install: []string{"/crds"}, Nodes: 3, HostNetwork: true, ServiceAccount: "shop/operator", Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
+		Evidence: results.Evidence{Command: []string{"./op"}, Timeline: []results.Moment{{Seconds: 1, Lane: "kit", Text: "x"}}}, Install: []string{"/crds"}, Nodes: 3, HostNetwork: true, ServiceAccount: "shop/operator",
+		Programs: []string{"./bank"}, Applications: []workload.Application{{Pods: "app=bank", Port: 80, HTTP: []workload.Answer{{Path: "/"}}}}, WithoutControllers: []string{"job-controller"}, Object: object{"kind": "App", "spec": map[string]any{"n": int64(1)}},
 		Edits:   []edits.Edit{{Field: "spec.n", Class: edits.Beyond, What: "the most", Path: edits.Path{"spec", "n"}, Value: int64(9223372036854775807)}},
 		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}},
 	}
@@ -134,7 +135,11 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(read, f) || !IsFinding(saved) {
 		t.Errorf("read as %+v, %v", read, err)
 	}
-	if w := read.Workload(); !w.HostNetwork || w.ServiceAccount != "shop/operator" || *w.Nodes != 3 || !slices.Equal(w.Install, f.Install) {
+	w := read.Workload()
+	if err := w.CompileSetting(); err != nil || w.Applications[0].Selector == nil || !slices.Equal(w.Programs, f.Programs) || !slices.Equal(w.WithoutControllers, f.WithoutControllers) {
+		t.Errorf("it is played again with %+v, %v", w, err)
+	}
+	if !w.HostNetwork || w.ServiceAccount != "shop/operator" || *w.Nodes != 3 || !slices.Equal(w.Install, f.Install) {
 		t.Errorf("it is played again with %+v", w)
 	}
 	for _, text := range []string{"", "a: b", "edits: []", "command: [a]\nobject: {a: b}", "edits: 7", "command: [a]\nobject: {a: b}\nedits: [{path: 'a..b', value: 1}]", "command: [a]\nnodes: -1\nobject: {a: b}\nedits: [{path: a, value: 1}]"} {

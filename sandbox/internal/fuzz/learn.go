@@ -5,6 +5,7 @@ package fuzz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -195,6 +196,7 @@ func (l *learner) next(ctx context.Context, when string) (state.State, error) {
 		if lines := w.record.settler.Advice(); problem.Oracle == judge.NotAtRest && len(lines) > 0 {
 			err = fmt.Errorf("%w\n%s", err, words.Indent(lines))
 		}
+		err = errors.Join(w.testbed.Programs.Ended(), err)
 		if output := w.testbed.Operator.Output.Tail(10); strings.TrimSpace(strings.Join(output, "")) != "" {
 			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, words.Indent(output))
 		}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -48,6 +49,9 @@ var (
 	late = flag.Bool("late", false, "write no ConfigMap for the first Stall")
 	half = flag.Bool("half", false, "write a ConfigMap without the message for the first Stall")
 )
+
+// ask is the address of an application without which no ConfigMap is written.
+var ask = flag.String("ask", "", "the URL that is asked before a ConfigMap is written; empty: none")
 
 func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
 
@@ -158,6 +162,11 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 	} else if first && *half {
 		return errors.Join(o.apply(ctx, stall, stall.GetName(), map[string]string{"prepared": "0"}), o.report(ctx, stall, ""))
 	}
+	if *ask != "" {
+		if err := asks(ctx, *ask); err != nil {
+			return err
+		}
+	}
 	if err := o.write(ctx, stall, s.Spec); err != nil {
 		return err
 	}
@@ -169,6 +178,19 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 		o.stuck[stall.GetUID()] = gone == nil && now.GetGeneration() != stall.GetGeneration()
 	}
 	return err
+}
+
+// asks sends a request to an application, and returns an error if it does not answer.
+func asks(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 // preparations is the number of writes for a new Stall, and preparation the pause after each. All

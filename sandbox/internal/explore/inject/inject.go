@@ -170,8 +170,8 @@ func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, l
 // reaches waits until `injected` is closed, and reports whether that has happened in time. It first
 // waits for `done`, unless nil; the time limit `limit` starts when `done` is closed. After that,
 // reaches also returns false if nothing changes for much longer than `calm`, the step's quiet time
-// in the baseline. A `calm` of 0 disables this check, for use during the operator's start, which
-// may contain long pauses.
+// in the baseline. A `calm` of 0 disables this check, for use during the operator's start and in steps in
+// which users wait, which may contain long pauses.
 func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
 	if done != nil {
 		select {

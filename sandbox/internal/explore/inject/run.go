@@ -81,8 +81,8 @@ func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-cha
 		return i.action()(ctx)
 	}
 	calm := time.Duration(0)
-	if step > 0 {
-		calm = i.base.Steps[step].Quiet
+	if s := &i.base.Steps[step]; step > 0 && !s.Waits {
+		calm = s.Quiet // Where users wait, an operator may look again only after a pause.
 	}
 	_, err := i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+Stall, calm, i.action())
 	return err

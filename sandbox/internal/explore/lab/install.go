@@ -52,6 +52,22 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	}
 }
 
+// awaitInstalled waits until nothing has changed for some time. Installed pods run before the first run
+// begins, also on a busy machine, unless they never will.
+func awaitInstalled(ctx context.Context, r *observe.Recorder) error {
+	for {
+		quiet := time.Since(r.Habits.Since())
+		if quiet >= 10*time.Second || quiet >= 2*time.Second && !r.Unfinished() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(observe.Look):
+		}
+	}
+}
+
 // IsKustomization reports whether a path to install is a directory that is built as a kustomization.
 func IsKustomization(path string) bool {
 	_, err := os.Stat(filepath.Join(path, "kustomization.yaml"))

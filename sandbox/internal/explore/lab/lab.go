@@ -129,12 +129,8 @@ func (l *Lab) prepare(ctx context.Context, command []string, installed func(cont
 			return err
 		}
 	}
-	for time.Since(r.Habits.Since()) < 2*time.Second {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
+	if err := awaitInstalled(ctx, r); err != nil {
+		return err
 	}
 	if l.account, l.from, l.Why, err = accountFor(ctx, s.Config, l.workload.ServiceAccount); err != nil {
 		return err
