@@ -55,6 +55,18 @@ func (w *Workload) include(dir string) error {
 	return nil
 }
 
+// Setting returns the part of the workload that fuzz uses, too: the objects, programs and applications
+// that are there before the operator starts, and the operator's identity and network.
+func (w *Workload) Setting() *Workload {
+	return &Workload{
+		Nodes: w.Nodes, Install: w.Install, Programs: w.Programs, Applications: w.Applications,
+		HostNetwork: w.HostNetwork, ServiceAccount: w.ServiceAccount, WithoutControllers: w.WithoutControllers,
+	}
+}
+
+// CompileSetting is like Compile, for a workload without steps.
+func (w *Workload) CompileSetting() error { return w.check() }
+
 // expand replaces environment variable references in the paths of Install.
 func (w *Workload) expand() error {
 	var problems []error

@@ -204,18 +204,6 @@ func (w *Workload) Compile() error {
 	return errors.Join(none, w.check())
 }
 
-// Setting returns the part of the workload that fuzz uses, too: the objects, programs and applications
-// that are there before the operator starts, and the operator's identity and network.
-func (w *Workload) Setting() *Workload {
-	return &Workload{
-		Nodes: w.Nodes, Install: w.Install, Programs: w.Programs, Applications: w.Applications,
-		HostNetwork: w.HostNetwork, ServiceAccount: w.ServiceAccount, WithoutControllers: w.WithoutControllers,
-	}
-}
-
-// CompileSetting is like Compile, for a workload without steps.
-func (w *Workload) CompileSetting() error { return w.check() }
-
 // check validates a workload, with or without steps, and compiles its conditions. The returned
 // error has a line for each mistake.
 func (w *Workload) check() error {
