@@ -112,7 +112,7 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	w := finding.Workload()
-	if err := w.CompileSetting(); err != nil {
+	if err := w.Check(); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	fuzzer, err := f.asFound(cmd.Flags(), finding.Flags).fuzzer(w, program)

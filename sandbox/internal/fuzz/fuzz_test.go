@@ -136,7 +136,7 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		t.Errorf("read as %+v, %v", read, err)
 	}
 	w := read.Workload()
-	if err := w.CompileSetting(); err != nil || w.Applications[0].Selector == nil || !slices.Equal(w.Programs, f.Programs) || !slices.Equal(w.WithoutControllers, f.WithoutControllers) {
+	if err := w.Check(); err != nil || w.Applications[0].Selector == nil || !slices.Equal(w.Programs, f.Programs) || !slices.Equal(w.WithoutControllers, f.WithoutControllers) {
 		t.Errorf("it is played again with %+v, %v", w, err)
 	}
 	if !w.HostNetwork || w.ServiceAccount != "shop/operator" || *w.Nodes != 3 || !slices.Equal(w.Install, f.Install) {

@@ -9,34 +9,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/loopback"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
-
-// listen starts a server on the loopback interface that handles each connection in a function.
-func listen(t *testing.T, handle func(net.Conn)) string {
-	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go handle(connection)
-		}
-	}()
-	return listener.Addr().String()
-}
 
 // through returns applications with an empty log, and an address at which connections are passed on to
 // the application "app=store:80" at another address.
@@ -46,7 +28,7 @@ func through(t *testing.T, to string) (*Applications, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listen(t, func(operator net.Conn) {
+	address := loopback.Listen(t, func(operator net.Conn) {
 		connection, err := net.Dial("tcp4", to)
 		if err != nil {
 			t.Error(err)
@@ -65,14 +47,9 @@ func counter(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /add", func(http.ResponseWriter, *http.Request) { number.Add(1) })
 	mux.HandleFunc("GET /number", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, number.Load()) })
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return listener.Addr().String()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
 }
 
 // lines returns the log of requests, once it has the given number of them.
@@ -186,7 +163,7 @@ func TestExchanges(t *testing.T) {
 // direction, that a fault hits the second request of a connection, and that the operator's end of a
 // connection without an answer is noticed.
 func TestExchangesOfOtherProtocols(t *testing.T) {
-	a, address := through(t, listen(t, func(connection net.Conn) {
+	a, address := through(t, loopback.Listen(t, func(connection net.Conn) {
 		defer connection.Close()
 		fmt.Fprintln(connection, "hello")
 		for text := bufio.NewScanner(connection); text.Scan(); {

@@ -175,13 +175,17 @@ func planAsks(b *baseline.Baseline, step int, add func(int, Fault)) {
 		for nth := 1; nth <= asks.Times; nth++ {
 			for i := range Table {
 				e := &Table[i]
+				score := e.ApplicationScore
+				if e.Hits == Ask {
+					score = e.Score
+				}
 				switch {
-				case e.ApplicationScore == 0,
+				case score == 0,
 					e.NeedsProgram && !b.Programs[asks.Call.Resource],
 					e.Rule.Kind == fault.Stale && !slices.Contains(asks.Outdated, nth):
 					continue
 				}
-				add(value-10*(nth-1)+e.ApplicationScore, Fault{Kind: e.Kind, Step: step, Call: &asks.Call, Nth: nth})
+				add(value-10*(nth-1)+score, Fault{Kind: e.Kind, Step: step, Call: &asks.Call, Nth: nth})
 			}
 		}
 	}

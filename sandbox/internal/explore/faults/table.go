@@ -37,11 +37,11 @@ type Entry struct {
 	ActOnApplication func(ApplicationActor, context.Context) error
 	// Proof reports whether the trace of a run shows that the fault took effect.
 	Proof Proof
-	// Score is the base score of faults that hit writes, events or operator starts. The planner
+	// Score is the base score for the traffic in Hits. The planner
 	// adds a value that depends on the target. ReadScore is the base score for a read, or 0 if the
 	// fault does not hit reads. SpanScore is the base score if the fault lasts for several steps,
-	// or 0 if it never does. ApplicationScore is the base score for a request to an application, or 0
-	// if the fault does not hit these.
+	// or 0 if it never does. ApplicationScore is the base score of a fault of writes for a request to an
+	// application, or 0 if the fault does not hit these.
 	Score, ReadScore, SpanScore, ApplicationScore int
 	// ByInterest is set if the planner adds the resource's score (see Baseline.Interest) to the
 	// score of a fault that hits events.
@@ -279,25 +279,25 @@ var Table = []Entry{
 	},
 	{
 		Kind: "NoAnswer", Text: "done, and never answered, but the connection stays open; after 2 min (or `--hold`) the operator must have closed it", Possible: byStandstill, Hits: Ask,
-		Rule: fault.Fault{Kind: fault.HangAnswer}, ActOnApplication: ApplicationActor.WaitForEnd, Score: 20, ApplicationScore: 20, Family: "crash", Effects: Effects{BreaksConnections: true},
+		Rule: fault.Fault{Kind: fault.HangAnswer}, ActOnApplication: ApplicationActor.WaitForEnd, Score: 20, Family: "crash", Effects: Effects{BreaksConnections: true},
 		Proof: unanswered,
 	},
 	{
 		Kind: "OldAnswer", Text: "answered as the same request was before", Hits: Ask,
 		Possible: "A copy of the application that lags behind answers from an earlier state.",
-		Rule:     fault.Fault{Kind: fault.Stale}, Score: 26, ApplicationScore: 26, Family: "application",
+		Rule:     fault.Fault{Kind: fault.Stale}, Score: 26, Family: "application",
 		Proof: oldAnswer,
 	},
 	{
 		Kind: "LoseState", Text: "the application's program is killed before it arrives and started again without its state; its pods are not ready meanwhile", Hits: Ask,
 		Possible: "A container can end at any time, and what it kept in memory is lost.",
-		Rule:     held, ActOnApplication: ApplicationActor.LoseState, NeedsProgram: true, Score: 22, ApplicationScore: 22, Family: "application", Effects: Effects{HidesStates: true, BreaksConnections: true},
+		Rule:     held, ActOnApplication: ApplicationActor.LoseState, NeedsProgram: true, Score: 22, Family: "application", Effects: Effects{HidesStates: true, BreaksConnections: true},
 		Proof: all(heldBack, programRestarted, fellBack),
 	},
 	{
 		Kind: "FallBack", Text: "the application's pods are not ready for a moment before it arrives", Hits: Ask,
 		Possible: "A probe can fail for a while in a pod that was ready.",
-		Rule:     held, ActOnApplication: ApplicationActor.FallBack, Score: 24, ApplicationScore: 24, Family: "application", Effects: Effects{HidesStates: true, BreaksConnections: true},
+		Rule:     held, ActOnApplication: ApplicationActor.FallBack, Score: 24, Family: "application", Effects: Effects{HidesStates: true, BreaksConnections: true},
 		Proof: all(heldBack, fellBack),
 	},
 	{

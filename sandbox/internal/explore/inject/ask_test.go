@@ -19,6 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/loopback"
 )
 
 // effectsOnAsks maps each fault that hits only requests to applications to the answers to two requests,
@@ -42,31 +43,20 @@ func askThrough(t *testing.T, kind faults.Kind) (*Injector, func(requests int) [
 	var number atomic.Int64
 	counter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, number.Add(1)) }))
 	t.Cleanup(counter.Close)
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			operator, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("tcp4", strings.TrimPrefix(counter.URL, "http://"))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			go applications.Pass("app=shop:80", operator.(*net.TCPConn), to)
+	address := loopback.Listen(t, func(operator net.Conn) {
+		to, err := net.Dial("tcp4", strings.TrimPrefix(counter.URL, "http://"))
+		if err != nil {
+			t.Error(err)
+			return
 		}
-	}()
+		applications.Pass("app=shop:80", operator.(*net.TCPConn), to)
+	})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return i, func(requests int) (answers []string) {
 		for range requests {
 			answer := make(chan string, 1)
 			go func() {
-				response, err := client.Get("http://" + listener.Addr().String() + "/number")
+				response, err := client.Get("http://" + address + "/number")
 				if err != nil {
 					answer <- "broken"
 					return

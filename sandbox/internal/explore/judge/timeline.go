@@ -17,9 +17,9 @@ import (
 const mostMoments = 60
 
 // Timeline merges explore's own actions, violated invariants, the operator's writes and requests to
-// applications, and creations and deletions of objects, sorted by time. A long timeline is reduced to the lines nearest to the
-// first violation or, if there is none, to the fault. `locks` is the set of keys of objects used
-// for leader election, which are left out.
+// applications, and creations and deletions of objects, sorted by time. A long timeline is reduced to
+// the lines nearest to the first violation or, if there is none, to the fault. `locks` is the set of
+// keys of objects used for leader election, which are left out.
 func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	var all []results.Moment
 	var injected time.Time

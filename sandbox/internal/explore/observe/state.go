@@ -46,16 +46,10 @@ func (v *Version) Touches() bool {
 
 // FallsBack reports whether a version is of a pod that was ready before and is not any more.
 func (v *Version) FallsBack() bool {
-	return v.Resource == "pods" && v.Old != nil && isReady(v.Old) && !isReady(v.Object)
-}
-
-// isReady reports whether an object has the condition Ready.
-func isReady(object *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, is := c.(map[string]any)
-		return is && condition["type"] == "Ready" && condition["status"] == "True"
-	})
+	ready := func(object *unstructured.Unstructured) bool {
+		return Names{}.Fields(&Version{Object: object})["status.conditions[Ready].status"] == "True"
+	}
+	return v.Resource == "pods" && v.Old != nil && ready(v.Old) && !ready(v.Object)
 }
 
 // ignored lists paths that are not compared in any object, including all paths below them.

@@ -36,7 +36,7 @@ func (w *Workload) include(dir string) error {
 				return fmt.Errorf("include[%d]: %s: install[%d]: %w", i, name, j, err)
 			}
 		}
-		if err := errors.Join(common.check(), installable(common.Install, dir)); err != nil {
+		if err := errors.Join(common.Check(), installable(common.Install, dir)); err != nil {
 			return fmt.Errorf("include[%d]: %s: %w", i, name, err)
 		}
 		w.Install = append(common.Install, w.Install...)
@@ -63,9 +63,6 @@ func (w *Workload) Setting() *Workload {
 		HostNetwork: w.HostNetwork, ServiceAccount: w.ServiceAccount, WithoutControllers: w.WithoutControllers,
 	}
 }
-
-// CompileSetting is like Compile, for a workload without steps.
-func (w *Workload) CompileSetting() error { return w.check() }
 
 // expand replaces environment variable references in the paths of Install.
 func (w *Workload) expand() error {

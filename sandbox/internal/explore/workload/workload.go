@@ -201,12 +201,12 @@ func (w *Workload) Compile() error {
 	if w.Nodes == nil {
 		w.Nodes = new(defaultNodes)
 	}
-	return errors.Join(none, w.check())
+	return errors.Join(none, w.Check())
 }
 
-// check validates a workload, with or without steps, and compiles its conditions. The returned
+// Check validates a workload, with or without steps, and compiles its conditions. The returned
 // error has a line for each mistake.
-func (w *Workload) check() error {
+func (w *Workload) Check() error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if namespace, name, _ := strings.Cut(w.ServiceAccount, "/"); w.ServiceAccount != "" && w.ServiceAccount != Administrator &&
