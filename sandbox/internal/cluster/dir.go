@@ -13,6 +13,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
 // Dir is the path of a sandbox's data directory. Its methods return the paths of files in it, or
@@ -122,11 +124,17 @@ func (d Dir) clear() error {
 	return nil
 }
 
-// CopyTo creates another data directory with the same state. No sandbox may be running in this
-// directory, and the other directory must not exist. A sandbox in the copy gets its own ports.
-func (d Dir) CopyTo(other Dir) error {
-	if d.lock().held() {
-		return fmt.Errorf("a sandbox runs in %s: its state cannot be copied", d)
+// CopyTo creates another data directory with the same state. The other directory must not exist. A
+// sandbox in the copy gets its own ports. If a sandbox is running in this directory, its etcd is paused
+// meanwhile: the copied files are those of an etcd that was killed, from which etcd recovers.
+func (d Dir) CopyTo(ctx context.Context, other Dir) (err error) {
+	if running := d.Control(); running.Running() {
+		if err := running.Act(ctx, component.Etcd, "pause"); err != nil {
+			return fmt.Errorf("copy the data directory: %w", err)
+		}
+		defer func() {
+			err = errors.Join(err, running.Act(context.WithoutCancel(ctx), component.Etcd, "resume"))
+		}()
 	}
 	if err := os.Mkdir(string(other), 0o700); err != nil {
 		return fmt.Errorf("copy the data directory: %w", err)

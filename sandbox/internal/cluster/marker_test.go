@@ -90,8 +90,8 @@ func TestAcquireDirectory(t *testing.T) {
 	if _, err := o.acquire(); !errors.As(err, &running) || running.PID != os.Getpid() {
 		t.Errorf("a second sandbox in the directory: %v", err)
 	}
-	if err := o.Dir.CopyTo(o.Dir + "-copy"); err == nil {
-		t.Error("the state of a running sandbox was copied")
+	if err := o.Dir.CopyTo(t.Context(), o.Dir+"-copy"); err == nil {
+		t.Error("the state of a sandbox whose etcd cannot be paused was copied")
 	}
 	if !sameFile(locked, string(o.Dir.lock())) {
 		t.Error("the lock is not the file in the directory")

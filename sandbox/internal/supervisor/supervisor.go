@@ -225,7 +225,7 @@ func (s *Supervisor) Kill(name string) error {
 	return nil
 }
 
-// Pause suspends a process with SIGSTOP.
+// Pause suspends a process with SIGSTOP. It returns when all threads of the process have stopped.
 func (s *Supervisor) Pause(name string) error {
 	_, err := s.signal(name, syscall.SIGSTOP, Paused, Running)
 	return err
@@ -252,8 +252,18 @@ func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted 
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		return nil, fmt.Errorf("%s to %s: %w", unix.SignalName(sig), name, err)
 	}
+	if sig == syscall.SIGSTOP {
+		awaitStopped(p.cmd.Process.Pid)
+	}
 	p.status.State = next
 	return p.done, nil
+}
+
+// awaitStopped waits until all threads of a child process to which SIGSTOP was sent have stopped, or
+// until the process has exited.
+func awaitStopped(pid int) {
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
 }
 
 // Restart restarts a process that has exited.

@@ -19,14 +19,11 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
@@ -106,61 +103,16 @@ func New(dir string, w *workload.Workload) (*Lab, error) {
 // path returns a PATH that begins with the directory of kubectl.
 func (l *Lab) path() string { return l.bin + string(os.PathListSeparator) + os.Getenv("PATH") }
 
-// prepare creates the initial state of all runs and takes a snapshot: the manifests are installed,
-// the cluster is quiet, and the operator has a Pod. `installed`, unless nil, checks the installed
-// objects. If `installed` returns an error, prepare fails.
-func (l *Lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
-	s, err := l.up(ctx, l.base(), true)
-	if err != nil {
-		return err
-	}
-	defer s.down()
-	r, err := observe.Start(ctx, s.Config, &observe.Habits{}, func(string) {})
-	if err != nil {
-		return err
-	}
-	for _, path := range l.workload.Install {
-		if err := l.install(ctx, s, r, path); err != nil {
-			return fmt.Errorf("install %s: %w", path, err)
-		}
-	}
-	if installed != nil {
-		if err := installed(ctx, r.Client); err != nil {
-			return err
-		}
-	}
-	if err := awaitInstalled(ctx, r); err != nil {
-		return err
-	}
-	if l.account, l.from, l.Why, err = accountFor(ctx, s.Config, l.workload.ServiceAccount); err != nil {
-		return err
-	}
-	if l.account == "" {
-		if err := makeAdministrator(ctx, s.Config); err != nil {
-			return err
-		}
-	}
-	if err := incluster.Permitted(); err != nil {
-		l.Alone = true
-		l.Why += " It only finds the API server by KUBECONFIG, not as in a pod, and has the network of this machine: " + err.Error() + "."
-	} else if err := l.makePod(ctx, s, command); err != nil {
-		return err
-	}
-	if err := l.unserved(ctx, r.Client); err != nil {
-		return err
-	}
-	if _, apis, err := observe.ResourcesOf(s.Config); err != nil {
-		return err
-	} else if len(apis) > 0 {
-		l.Warnings = append(l.Warnings, fmt.Sprintf("%s: an APIService is installed for it, which nothing serves here, so its objects are not looked at", strings.Join(apis, ", ")))
-	}
-	return s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
-		l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
-		return err
-	})
-}
-
+// base returns the data directory with the initial state of all runs, in which no sandbox runs.
 func (l *Lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base")) }
+
+// next returns the data directory of the next sandbox, which does not exist yet.
+func (l *Lab) next() cluster.Dir {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.made++
+	return cluster.Dir(filepath.Join(l.dir, fmt.Sprintf("sandbox-%d", l.made)))
+}
 
 // mostRuns is the number of runs after which a sandbox is removed, because its control plane's
 // memory usage grows with each run.
@@ -189,13 +141,10 @@ func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
 	return l.another(ctx)
 }
 
-// another starts a new sandbox, which is a copy of the prepared base sandbox.
+// another starts a new sandbox in the initial state.
 func (l *Lab) another(ctx context.Context) (*Sandbox, error) {
-	l.mu.Lock()
-	l.made++
-	dir := cluster.Dir(filepath.Join(l.dir, fmt.Sprintf("sandbox-%d", l.made)))
-	l.mu.Unlock()
-	if err := l.base().CopyTo(dir); err != nil {
+	dir := l.next()
+	if err := l.base().CopyTo(ctx, dir); err != nil {
 		return nil, err
 	}
 	return l.up(ctx, dir, false)
