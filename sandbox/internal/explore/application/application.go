@@ -143,12 +143,13 @@ func (a *Applications) serve(described workload.Application) (string, error) {
 }
 
 // Programs returns the commands of the applications that are programs. Each listens on the address in
-// the environment variable ADDRESS.
-func (a *Applications) Programs() []lab.Program {
+// the environment variable ADDRESS. The starts and ends of its processes are recorded in the log, under
+// the name of the application.
+func (a *Applications) Programs(log *observe.ProcessLog) []lab.Program {
 	var programs []lab.Program
 	for i := range a.all {
 		if command := a.all[i].Program; command != "" {
-			programs = append(programs, lab.Program{Command: command, Environment: []string{"ADDRESS=" + a.all[i].address}})
+			programs = append(programs, lab.Program{Command: command, Environment: []string{"ADDRESS=" + a.all[i].address}, Log: log, LogName: a.all[i].Name()})
 		}
 	}
 	return programs

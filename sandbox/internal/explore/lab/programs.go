@@ -6,6 +6,7 @@ package lab
 import (
 	"fmt"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
@@ -14,6 +15,9 @@ import (
 type Program struct {
 	Command     string
 	Environment []string
+	// Log, unless nil, records the starts and ends of its processes under the name LogName.
+	Log     *observe.ProcessLog
+	LogName string
 }
 
 // Programs manages the additional programs of a workload, which run in parallel with the operator
@@ -29,7 +33,7 @@ func StartPrograms(s *Sandbox, programs []Program) (p *Programs, err error) {
 	p = &Programs{}
 	for _, program := range programs {
 		text := program.Command
-		o := &operator.Operator{Command: []string{"sh", "-c", text}, Environment: program.Environment, Kubeconfig: s.dir.Kubeconfig(), Bin: s.lab.bin, Path: s.lab.path(), Output: &operator.Output{}}
+		o := &operator.Operator{Command: []string{"sh", "-c", text}, Environment: program.Environment, Kubeconfig: s.dir.Kubeconfig(), Bin: s.lab.bin, Path: s.lab.path(), Output: &operator.Output{}, Log: program.Log, LogName: program.LogName}
 		if err := o.Start(); err != nil {
 			return p, fmt.Errorf("the program %q: %w", words.OneLine(text), err)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
 // programsOf starts programs that are stopped at the end of the test. No operator runs.
@@ -84,5 +86,29 @@ func TestProgramsThatEndAreToldOf(t *testing.T) {
 		if !strings.Contains(err, want) {
 			t.Errorf("%q is not in\n%s", want, err)
 		}
+	}
+}
+
+// TestProgramsAreLogged checks that the ends and starts of a program are logged under its name, and
+// those of a program without a log are not.
+func TestProgramsAreLogged(t *testing.T) {
+	log := &observe.ProcessLog{}
+	began := time.Now()
+	p, err := StartPrograms(&Sandbox{lab: &Lab{}}, []Program{{Command: "sleep 600"}, {Command: "sleep 600", Log: log, LogName: "bakery"}})
+	t.Cleanup(p.End)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := p.Restart(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, e := range log.Since(began) {
+		got = append(got, e.Of+" "+string(e.What))
+	}
+	if want := []string{"bakery started", "bakery killed", "bakery started"}; !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // plane.
 type ProcessEvent struct {
 	Time time.Time
-	// Of names the process: OperatorProcess, or the name of a control plane component.
+	// Of names the process: OperatorProcess, or the name of a control plane component or of an
+	// application.
 	Of   string
 	What ProcessChange
 }

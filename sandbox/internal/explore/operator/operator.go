@@ -40,8 +40,10 @@ type Operator struct {
 	// PATH of the process.
 	Bin, Path string
 	Output    *Output
-	// Log records the starts and ends of the operator's processes, unless it is nil.
-	Log *observe.ProcessLog
+	// Log records the starts and ends of the operator's processes under the name LogName, unless it is
+	// nil.
+	Log     *observe.ProcessLog
+	LogName string
 
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -63,7 +65,7 @@ type Processes struct{ *Operator }
 func (o *Operator) Another() *Operator {
 	return &Operator{
 		Command: o.Command, Kubeconfig: o.Kubeconfig, Pod: o.Pod, Environment: o.Environment, Serve: o.Serve, Networks: o.Networks, Applications: o.Applications, Bin: o.Bin, Path: o.Path,
-		Output: &Output{Fail: o.Output.Fail}, Log: o.Log,
+		Output: &Output{Fail: o.Output.Fail}, Log: o.Log, LogName: o.LogName,
 	}
 }
 
@@ -97,7 +99,7 @@ func (o *Operator) launch() error {
 	if err != nil {
 		return fmt.Errorf("start the operator: %w", err)
 	}
-	o.Log.Add(observe.OperatorProcess, observe.Started)
+	o.Log.Add(o.LogName, observe.Started)
 	ended := make(chan struct{})
 	o.process, o.ended, o.killed = command, ended, false
 	if network != nil {
@@ -109,7 +111,7 @@ func (o *Operator) launch() error {
 	}
 	go func() {
 		_ = command.Wait()
-		o.Log.Add(observe.OperatorProcess, endOf(command.ProcessState))
+		o.Log.Add(o.LogName, endOf(command.ProcessState))
 		if network != nil {
 			o.Networks.remove(network)
 		}
@@ -190,9 +192,9 @@ func (o *Operator) Signal(signal syscall.Signal) error {
 	switch {
 	case err != nil:
 	case signal == syscall.SIGSTOP:
-		o.Log.Add(observe.OperatorProcess, observe.Suspended)
+		o.Log.Add(o.LogName, observe.Suspended)
 	case signal == syscall.SIGCONT:
-		o.Log.Add(observe.OperatorProcess, observe.Resumed)
+		o.Log.Add(o.LogName, observe.Resumed)
 	}
 	return err
 }

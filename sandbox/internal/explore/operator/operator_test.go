@@ -13,12 +13,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// TestProcessLog checks that the log distinguishes kills from other ends of processes, and contains
-// the suspensions of all processes of an operator.
+// TestProcessLog checks that the log has the name of the process, distinguishes kills from other ends
+// of processes, and contains the suspensions of all processes of an operator.
 func TestProcessLog(t *testing.T) {
 	start := func(log *observe.ProcessLog, command ...string) *Operator {
 		t.Helper()
-		o := &Operator{Command: command, Path: os.Getenv("PATH"), Output: &Output{}, Log: log}
+		o := &Operator{Command: command, Path: os.Getenv("PATH"), Output: &Output{}, Log: log, LogName: "shop"}
 		if err := o.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,9 @@ func TestProcessLog(t *testing.T) {
 		tc.do(log)
 		var got []observe.ProcessChange
 		for _, e := range log.Since(began) {
-			got = append(got, e.What)
+			if got = append(got, e.What); e.Of != "shop" {
+				t.Errorf("%s: it is logged as %q", tc.name, e.Of)
+			}
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)

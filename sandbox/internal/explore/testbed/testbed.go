@@ -90,10 +90,10 @@ func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	first.Log, first.Applications = t.Processes, t.Applications.Serve
+	first.Log, first.LogName, first.Applications = t.Processes, observe.OperatorProcess, t.Applications.Serve
 	t.Operator = &operator.Processes{Operator: first}
 	t.atEnd(func() { t.Operator.Close() })
-	programs := t.Applications.Programs()
+	programs := t.Applications.Programs(t.Processes)
 	for _, command := range m.Workload.Programs {
 		programs = append(programs, lab.Program{Command: command})
 	}
@@ -127,12 +127,7 @@ func (t *Testbed) restart(name string) error {
 	if i < 0 {
 		return fmt.Errorf("the application %s has no program", name)
 	}
-	if err := t.Programs.Restart(i); err != nil {
-		return err
-	}
-	t.Processes.Add(name, observe.Killed)
-	t.Processes.Add(name, observe.Started)
-	return nil
+	return t.Programs.Restart(i)
 }
 
 // Injector returns an injector of faults for this testbed, which uses the given settler.
