@@ -250,7 +250,7 @@ bench-explore: ## Explore published operators with known mistakes, and print wha
 	$(KIT) score REPORT=$(abspath $(OUT)) ROWS='$(ROWS)'
 
 .PHONY: found
-found: ## Play saved findings of bench-explore again, each in one to two minutes. ROW=rabbitmq-1.6.0 for some, ROW=rabbitmq-1.6.0-648 for one.
+found: ## Play saved findings of bench-explore again, each in one to five minutes. ROW=rabbitmq-1.6.0 for some, ROW=rabbitmq-1.6.0-648 for one.
 	$(KIT) found ROW='$(ROW)'
 
 .PHONY: bench-soundness

@@ -118,7 +118,7 @@ func (l *Lab) prepareIn(ctx context.Context, s *Sandbox, command []string, insta
 		l.Warnings = append(l.Warnings, fmt.Sprintf("%s: an APIService is installed for it, which nothing serves here, so its objects are not looked at", strings.Join(apis, ", ")))
 	}
 	// The controllers of a new sandbox find all installed kinds at once. Those of this one look for new
-	// kinds every 30 seconds, so they must begin anew.
+	// kinds every 30 seconds, so they must be started again.
 	return s.dir.Control().Without(ctx, func() error {
 		err := s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
 			l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
