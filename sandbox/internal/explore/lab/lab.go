@@ -81,8 +81,8 @@ type Sandbox struct {
 	spoilt bool
 }
 
-// New returns a lab in a directory, for the nodes and manifests of a workload. The caller must call
-// prepare.
+// New returns a lab in a directory, for the nodes and manifests of a workload. Its initial state must be
+// prepared, as [Setup.MakeLab] does.
 func New(dir string, w *workload.Workload) (*Lab, error) {
 	l := &Lab{dir: dir, workload: w, bin: filepath.Join(dir, "bin")}
 	if err := os.Mkdir(l.bin, 0o700); err != nil {

@@ -54,76 +54,75 @@ func (s *Setup) MakeLab(ctx context.Context, dir string, progress io.Writer) (*L
 		return nil, err
 	}
 	fmt.Fprintln(progress, "Installing.")
-	return lab, lab.prepare(ctx, s.Command, s.Installed)
+	return lab, s.prepare(ctx, lab)
 }
 
-// prepare creates the initial state of all runs in a first sandbox, and keeps it: the manifests are
-// installed, the cluster is quiet, and the operator has a Pod. `installed`, unless nil, checks the
-// installed objects. If `installed` returns an error, prepare fails.
-func (l *Lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
-	s, err := l.up(ctx, l.next(), true)
+// prepare creates the initial state of all runs in the first sandbox of a lab, and keeps it: the
+// manifests are installed, the cluster is quiet, and the operator has a Pod.
+func (s *Setup) prepare(ctx context.Context, l *Lab) error {
+	first, err := l.up(ctx, l.next(), true)
 	if err != nil {
 		return err
 	}
-	if err := l.prepareIn(ctx, s, command, installed); err != nil {
-		s.remove()
+	if err := s.prepareIn(ctx, l, first); err != nil {
+		first.remove()
 		return err
 	}
-	l.idle = append(l.idle, s)
+	l.idle = append(l.idle, first)
 	return nil
 }
 
 // prepareIn creates the initial state of all runs in the given sandbox, which is new, and keeps it: as a
 // snapshot, and as the data directory of further sandboxes.
-func (l *Lab) prepareIn(ctx context.Context, s *Sandbox, command []string, installed func(context.Context, dynamic.Interface) error) error {
+func (s *Setup) prepareIn(ctx context.Context, l *Lab, first *Sandbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // It ends the recorder.
-	r, err := observe.Start(ctx, s.Config, &observe.Habits{}, func(string) {})
+	r, err := observe.Start(ctx, first.Config, &observe.Habits{}, func(string) {})
 	if err != nil {
 		return err
 	}
-	for _, path := range l.workload.Install {
-		if err := l.install(ctx, s, r, path); err != nil {
+	for _, path := range s.Workload.Install {
+		if err := l.install(ctx, first, r, path); err != nil {
 			return fmt.Errorf("install %s: %w", path, err)
 		}
 	}
-	if installed != nil {
-		if err := installed(ctx, r.Client); err != nil {
+	if s.Installed != nil {
+		if err := s.Installed(ctx, r.Client); err != nil {
 			return err
 		}
 	}
 	if err := awaitInstalled(ctx, r); err != nil {
 		return err
 	}
-	if l.account, l.from, l.Why, err = accountFor(ctx, s.Config, l.workload.ServiceAccount); err != nil {
+	if l.account, l.from, l.Why, err = accountFor(ctx, first.Config, s.Workload.ServiceAccount); err != nil {
 		return err
 	}
 	if l.account == "" {
-		if err := makeAdministrator(ctx, s.Config); err != nil {
+		if err := makeAdministrator(ctx, first.Config); err != nil {
 			return err
 		}
 	}
 	if err := incluster.Permitted(); err != nil {
 		l.Alone = true
 		l.Why += " It only finds the API server by KUBECONFIG, not as in a pod, and has the network of this machine: " + err.Error() + "."
-	} else if err := l.makePod(ctx, s, command); err != nil {
+	} else if err := l.makePod(ctx, first, s.Command); err != nil {
 		return err
 	}
 	if err := l.unserved(ctx, r.Client); err != nil {
 		return err
 	}
-	if _, apis, err := observe.ResourcesOf(s.Config); err != nil {
+	if _, apis, err := observe.ResourcesOf(first.Config); err != nil {
 		return err
 	} else if len(apis) > 0 {
 		l.Warnings = append(l.Warnings, fmt.Sprintf("%s: an APIService is installed for it, which nothing serves here, so its objects are not looked at", strings.Join(apis, ", ")))
 	}
 	// The controllers of a new sandbox find all installed kinds at once. Those of this one look for new
 	// kinds every 30 seconds, so they must be started again.
-	return s.dir.Control().Without(ctx, func() error {
-		err := s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
+	return first.dir.Control().Without(ctx, func() error {
+		err := first.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
 			l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
 			return err
 		})
-		return errors.Join(err, s.dir.CopyTo(ctx, l.base()))
+		return errors.Join(err, first.dir.CopyTo(ctx, l.base()))
 	})
 }
