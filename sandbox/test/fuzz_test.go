@@ -91,7 +91,7 @@ func TestFuzzFindsMistakes(t *testing.T) {
 	if file == nil {
 		t.Fatalf("the report does not say how to play it again:\n%s", r.stdout)
 	}
-	mustReplay(t, file[1], "does not heal", "It is not found any more")
+	mustReplay(t, file[1], "5s", "does not heal", "It is not found any more")
 }
 
 // TestFuzzLearnsAgain checks that fuzz learns the fault-free result a second time if a slow
@@ -138,7 +138,7 @@ spec: {selector: {app: bank}, ports: [{port: 80}]}
 	if r.code != 2 || found == nil || !strings.Contains(r.stdout, "configmaps default/market: data.message is open, not open2") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	mustReplay(t, found[1], "configmaps default/market: data.message is open, not open2", "It is not found any more")
+	mustReplay(t, found[1], "5s", "configmaps default/market: data.message is open, not open2", "It is not found any more")
 }
 
 // TestFuzzBusy checks that fuzz needs --busy to find a mistake that only shows if a new object is
@@ -146,10 +146,12 @@ spec: {selector: {app: bank}, ports: [{port: 80}]}
 // is fixed.
 func TestFuzzBusy(t *testing.T) {
 	t.Parallel()
-	only := []string{"--only", "spec.message: with a suffix", "--jobs", "1", "--quiet", "3s"}
+	// The operator takes 50 writes for a new object, each of which may take half a second.
+	const long = "30s"
+	only := []string{"--only", "spec.message: with a suffix", "--jobs", "1", "--quiet", "3s", "--patience", long}
 	t.Run("without --busy", func(t *testing.T) {
 		t.Parallel()
-		if r := fuzzStall(t, t.TempDir(), "rigid", append(slices.Clone(only), "--patience", "30s")...); r.code != 0 {
+		if r := fuzzStall(t, t.TempDir(), "rigid", only...); r.code != 0 {
 			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	})
@@ -162,17 +164,17 @@ func TestFuzzBusy(t *testing.T) {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the findings are %q, %v", found, err)
 	}
-	mustReplay(t, found[0], "stuck", "It is not found any more")
+	mustReplay(t, found[0], long, "stuck", "It is not found any more")
 }
 
 // mustReplay checks that a finding occurs again in a replay with the mistake, and does not occur
-// with a correct operator. The replay waits for the full --patience only if the finding occurs
-// again.
-func mustReplay(t *testing.T, finding, says, saysFixed string) {
+// with a correct operator. The replay waits for the full --patience, which is the given one, only if the
+// finding occurs again.
+func mustReplay(t *testing.T, finding, patience, says, saysFixed string) {
 	t.Helper()
 	t.Run("again", func(t *testing.T) {
 		t.Parallel()
-		if r := play(t, "replay", "--quiet", "1s", "--patience", "5s", finding); r.code != 2 || !strings.Contains(r.stdout, says) {
+		if r := play(t, "replay", "--quiet", "1s", "--patience", patience, finding); r.code != 2 || !strings.Contains(r.stdout, says) {
 			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	})
@@ -231,7 +233,7 @@ func TestFuzzFaults(t *testing.T) {
 			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
 	})
-	mustReplay(t, file[1], found, "the operator survives this edit with this fault")
+	mustReplay(t, file[1], "5s", found, "the operator survives this edit with this fault")
 }
 
 // TestFuzzWithoutMistakes checks that an operator without mistakes survives all edits, even several
