@@ -110,6 +110,29 @@ func TestCrashIsReportedWithTheEndOfTheLog(t *testing.T) {
 	}
 }
 
+// TestPauseWaits checks that all threads of a process have stopped when Pause returns.
+func TestPauseWaits(t *testing.T) {
+	s := started(t, "sleeper")
+	defer s.Stop()
+	for range 50 {
+		if err := s.Pause("sleeper"); err != nil {
+			t.Fatal(err)
+		}
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.Status()[0].PID))
+		if err != nil || len(threads) < 2 {
+			t.Fatalf("it has the threads %q, %v", threads, err)
+		}
+		for _, file := range threads {
+			if stat, err := os.ReadFile(filepath.Clean(file)); err != nil || !strings.Contains(string(stat), ") T ") {
+				t.Fatalf("a thread has not stopped: %s, %v", stat, err)
+			}
+		}
+		if err := s.Resume("sleeper"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestStubbornAndPausedProcessesEnd(t *testing.T) {
 	s := started(t, "stubborn")
 	s.Stop()
