@@ -116,6 +116,9 @@ func (s *Setup) prepareIn(ctx context.Context, l *Lab, first *Sandbox) error {
 	} else if len(apis) > 0 {
 		l.Warnings = append(l.Warnings, fmt.Sprintf("%s: an APIService is installed for it, which nothing serves here, so its objects are not looked at", strings.Join(apis, ", ")))
 	}
+	if err := first.Crash(); err != nil {
+		return err
+	}
 	// The controllers of a new sandbox find all installed kinds at once. Those of this one look for new
 	// kinds every 30 seconds, so they must be started again.
 	return first.dir.Control().Without(ctx, func() error {
