@@ -305,7 +305,8 @@ func TestExploreFlags(t *testing.T) {
 	}
 	for want, f := range map[string]fuzzFlags{
 		"--install is missing": {object: "a"}, "--object is missing": {install: []string{"a"}},
-		"--nodes -1: there cannot be fewer than 0": {install: []string{"a"}, object: "a", nodes: -1}, "": {install: []string{"a"}, object: "a"},
+		"--nodes -1: there cannot be fewer than 0": {install: []string{"a"}, object: "a", nodes: -1},
+		`--ready: "object.status =" is not an exp`: {install: []string{"a"}, object: "a", ready: "object.status ="}, "": {install: []string{"a"}, object: "a"},
 	} {
 		expect(t, "fuzz", f.check(), want)
 	}
@@ -371,5 +372,18 @@ func TestUnknownCommand(t *testing.T) {
 		{"zzzzzzzz", "/data/logs", "see 'sandbox --help'"},
 	} {
 		expect(t, tc.args, unknownCommand(cmd, strings.Fields(tc.args), tc.logs), tc.want)
+	}
+}
+
+// TestFuzzWorkload checks that fuzz takes the fields that a workload excludes from the verdict.
+func TestFuzzWorkload(t *testing.T) {
+	f := fuzzFlags{}
+	f.workload = filepath.Join(t.TempDir(), "workload.yaml")
+	if err := os.WriteFile(f.workload, []byte("programs: [./agent]\nunjudged: [{resource: pods, path: metadata.annotations.agent}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, unjudged, err := f.setting(&cobra.Command{})
+	if err != nil || !slices.Equal(w.Programs, []string{"./agent"}) || !slices.Equal(unjudged, []string{"pods metadata.annotations.agent"}) {
+		t.Errorf("%+v, unjudged %q, %v", w, unjudged, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
@@ -23,7 +24,7 @@ import (
 type fuzzFlags struct {
 	exploreFlags
 	install, ignore []string
-	object          string
+	object, ready   string
 	nodes           int
 	faults, busy    bool
 }
@@ -66,8 +67,9 @@ finding first.`,
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
 	flags.StringArrayVar(&f.install, "install", nil, "a file or directory of manifests to install, the CustomResourceDefinition among them (required without --workload); may be given several times")
-	flags.StringVar(&f.workload, "workload", "", "a workload of explore, of which all is used but the steps and the invariants: what it installs, its programs and applications")
+	flags.StringVar(&f.workload, "workload", "", "a workload of explore: all is used but its invariants and its steps, which it need not have")
 	flags.StringVar(&f.object, "object", "", "the file with the object to edit (required); objects before it in the file are created first")
+	flags.StringVar(&f.ready, "ready", "", "an expression in CEL that the object meets once the operator is done, such as 'object.status.phase == \"Running\"'; without it, the operator is done when nothing changes for --quiet")
 	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all are played)")
 	flags.StringArrayVar(&f.only, "only", nil, "play only edits with this in their name, such as spec.replicas or 'negative'; may be given several times")
 	flags.BoolVar(&f.faults, "faults", false, "play each edit that was survived again with faults at what the operator writes then, as explore does: the four most promising ones")
@@ -95,6 +97,10 @@ func (f fuzzFlags) check() error {
 		return errors.New("--object is missing: name the file of the object to edit")
 	case f.nodes < 0:
 		return fmt.Errorf("--nodes %d: there cannot be fewer than 0", f.nodes)
+	case f.ready != "":
+		if _, err := condition.Compile(f.ready, workload.ObjectsVariable); err != nil {
+			return fmt.Errorf("--ready: %w", err)
+		}
 	}
 	return nil
 }
@@ -110,7 +116,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	w, err := f.setting(cmd)
+	w, unjudged, err := f.setting(cmd)
 	if err != nil {
 		return err
 	}
@@ -118,7 +124,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = sample, others, f.ignore, f.busy
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy, fuzzer.Ready = sample, others, slices.Concat(f.ignore, unjudged), f.busy, f.ready
 	fuzzer.Of = append(slices.Clone(w.Install), f.object)
 	p, err := f.plan(cmd)
 	if err != nil {
@@ -129,21 +135,25 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	})
 }
 
-// setting returns the initial state of the cluster, and the operator's identity and network.
-func (f fuzzFlags) setting(cmd *cobra.Command) (*workload.Workload, error) {
-	w := &workload.Workload{}
+// setting returns the initial state of the cluster, and the operator's identity and network. unjudged
+// lists the fields that the workload excludes from the verdict, in the format of --ignore.
+func (f fuzzFlags) setting(cmd *cobra.Command) (w *workload.Workload, unjudged []string, err error) {
+	w = &workload.Workload{}
 	if f.workload != "" {
-		read, err := workload.Read(f.workload)
+		read, err := workload.ReadForFuzz(f.workload)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		w = read.Setting()
+		for _, u := range read.Unjudged {
+			unjudged = append(unjudged, u.Resource+" "+u.Path)
+		}
 	}
 	w.Install = append(w.Install, f.install...)
 	if w.Nodes == nil || cmd.Flags().Changed("nodes") {
 		w.Nodes = &f.nodes
 	}
-	return w, nil
+	return w, unjudged, nil
 }
 
 // fuzzer returns a fuzzer for the given initial state and operator. The caller must set the fields

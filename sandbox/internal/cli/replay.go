@@ -119,7 +119,7 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	if err != nil {
 		return err
 	}
-	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
+	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy, fuzzer.Ready = finding.Object, finding.Others, finding.Ignore, finding.Busy, finding.Ready
 	fuzzer.Testbeds.Dir = os.TempDir()
 	defer fuzzer.Testbeds.Close()
 	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())

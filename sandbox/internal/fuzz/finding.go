@@ -28,6 +28,8 @@ import (
 // that caused it. It can be saved to a file and replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
+	// After is the time from the start of the run until the finding, in seconds.
+	After float64 `json:"after,omitempty"`
 
 	Install []string `json:"install,omitempty"`
 	Nodes   int      `json:"nodes"`
@@ -43,6 +45,8 @@ type Finding struct {
 	// Busy is set if the trial also applied the edit while the operator was busy with a new object
 	// (flag --busy).
 	Busy bool `json:"busy,omitempty"`
+	// Ready is a condition that the unedited sample met (flag --ready).
+	Ready string `json:"ready,omitempty"`
 	// Object is the sample (the custom resource to edit), before the edits.
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
@@ -73,7 +77,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	found := &Finding{
 		Evidence: results.NewEvidence(f.Testbeds.Command, w.record.timeline(), w.testbed.Operator.Output.Tail(20)),
 		Install:  install, Nodes: *of.Nodes, Programs: of.Programs, Applications: of.Applications, HostNetwork: of.HostNetwork, ServiceAccount: of.ServiceAccount,
-		WithoutControllers: of.WithoutControllers, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
+		WithoutControllers: of.WithoutControllers, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Ready: f.Ready, Object: f.Sample,
 		Edits: t.edits, Fault: t.fault, Outcome: came, Problem: *problem,
 	}
 	found.Flags = f.Testbeds.Flags(f.Limits, 0)
@@ -139,28 +143,45 @@ func (f *Finding) Kind() string {
 	if f.Problem.Oracle == judge.NotAtRest {
 		return text + " " + f.Edits[0].Field
 	}
-	for _, d := range f.Problem.Lines[:min(1, len(f.Problem.Lines))] {
-		what, _, _ := strings.Cut(d, " is ")
-		text += " " + state.AnyIndex(what)
+	for _, line := range f.Problem.Lines[:min(1, len(f.Problem.Lines))] {
+		text += " " + subject(line)
 	}
 	return text
 }
 
+// subject returns the object and the field that a line of a problem is about, without their values.
+func subject(line string) string {
+	what, _, _ := strings.Cut(line, " is ")
+	return state.AnyIndex(what)
+}
+
 // Same reports whether a second run shows the same problem, even if only one of the two runs had a
-// fault.
+// fault. A single common line is enough, since other lines may come by chance.
 func (f *Finding) Same(again *Finding) bool {
-	bare := func(f *Finding) string {
-		without := *f
-		without.Fault = nil
-		return without.Kind()
+	switch {
+	case f.Problem.Oracle != again.Problem.Oracle:
+		return false
+	case f.Problem.Oracle == judge.NotAtRest:
+		return f.Edits[0].Field == again.Edits[0].Field
 	}
-	return bare(f) == bare(again)
+	return len(f.Problem.Lines) == 0 && len(again.Problem.Lines) == 0 || len(f.Problem.common(&again.Problem)) > 0
+}
+
+// common returns the lines of the problem with the same subject as a line of another problem.
+func (p *Problem) common(other *Problem) []string {
+	var lines []string
+	for _, line := range p.Lines {
+		if slices.ContainsFunc(other.Lines, func(l string) bool { return subject(l) == subject(line) }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // secondTime compares the finding with `other`, the finding of a second run, and records whether
-// both show the same problem. It returns `other` instead of `f` if the problem of `other` is
-// certain after one run, such as a panic. It also returns `other` if `other` shows the same problem
-// without a fault.
+// both show the same problem. It removes the lines that only one of the runs shows. It returns
+// `other` instead of `f` if the problem of `other` is certain after one run, such as a panic. It
+// also returns `other` if `other` shows the same problem without a fault.
 func (f *Finding) secondTime(other *Finding) *Finding {
 	same := f.Same(other)
 	found := f
@@ -170,6 +191,9 @@ func (f *Finding) secondTime(other *Finding) *Finding {
 	found.Tries = 1
 	if same {
 		found.Repeated = 1
+		if found.Problem.Oracle != judge.NotAtRest && !found.Problem.certain() {
+			found.Problem.Lines = f.Problem.common(&other.Problem)
+		}
 	} else if found == f {
 		found.Second = "it was " + other.Problem.summary()
 	}

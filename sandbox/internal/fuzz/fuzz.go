@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
@@ -32,7 +33,13 @@ type Fuzzer struct {
 	// Busy enables an additional check: each edit without a problem is repeated while the operator
 	// is busy with a new object.
 	Busy bool
+	// Ready is the CEL expression that the sample's state in the baseline must meet, such as
+	// `object.status.phase == "Running"`. As in an invariant of a workload, the variable "objects" has
+	// the lists of all objects. It is empty if any state is accepted in which nothing
+	// changes for a while.
+	Ready string
 
+	ready  *condition.Condition // Ready, compiled
 	target *target
 	base   *baseline
 }
@@ -85,7 +92,7 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 // inputs returns the inputs on which the results of a run depend, such as the sample and the
 // limits.
 func (f *Fuzzer) inputs() results.Inputs {
-	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
+	return f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy, f.Ready})
 }
 
 // judge stores in the results which objects and fields are compared, and which of them the mask

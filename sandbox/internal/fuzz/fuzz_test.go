@@ -289,8 +289,8 @@ func TestQueueGoesOn(t *testing.T) {
 // TestSecondTime checks that a finding with a fault is confirmed if a second run shows the same
 // problem, whether with or without the fault.
 func TestSecondTime(t *testing.T) {
-	at := func(fault *faults.Fault, oracle judge.Oracle, line string) *Finding {
-		return &Finding{Edits: []edits.Edit{{Field: "spec.a", What: "x"}}, Fault: fault, Problem: Problem{Oracle: oracle, Lines: []string{line}}}
+	at := func(fault *faults.Fault, oracle judge.Oracle, lines ...string) *Finding {
+		return &Finding{Edits: []edits.Edit{{Field: "spec.a", What: "x"}}, Fault: fault, Problem: Problem{Oracle: oracle, Lines: lines}}
 	}
 	fault := &faults.Fault{Kind: "CrashAfter", Step: 1, Nth: 1, Call: &observe.Call{Verb: "update", Resource: "configmaps"}}
 	const line, other = "configmaps default/a: data.b is 1, not 2", "secrets default/a: it is missing"
@@ -305,12 +305,19 @@ func TestSecondTime(t *testing.T) {
 		{name: "the same without the fault", again: at(nil, judge.OtherState, line), same: true},
 		{name: "something else", again: at(fault, judge.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
 		{name: "something else without the fault", again: at(nil, judge.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
+		{name: "another oracle", again: at(fault, NotUndone, line), second: "it was not undone: " + line, fault: fault},
+		{name: "the same with another value", again: at(fault, judge.OtherState, "configmaps default/a: data.b is 3, not 2"), same: true, fault: fault},
+		{name: "the same after a line by chance", again: at(fault, judge.OtherState, "a by chance is here", line), same: true, fault: fault},
 		{name: "what is certain", again: at(nil, judge.Failed, "panic: oh"), same: true},
 	} {
 		found := at(fault, judge.OtherState, line).secondTime(tc.again)
 		if found.Confirmed() != tc.same || found.Second != tc.second || found.Fault != tc.fault {
 			t.Errorf("%s: found again: %t, %q, with %v, want %t, %q, with %v", tc.name, found.Confirmed(), found.Second, found.Fault, tc.same, tc.second, tc.fault)
 		}
+	}
+	found := at(nil, NotUndone, "pods a: a time is 1, not 2", line, other).secondTime(at(nil, NotUndone, line, other, "pods b: a time is 1, not 2"))
+	if !found.Confirmed() || !slices.Equal(found.Problem.Lines, []string{line, other}) {
+		t.Errorf("of lines of which some come by chance, %q are left, want those of both runs", found.Problem.Lines)
 	}
 }
 

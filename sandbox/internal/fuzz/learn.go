@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
@@ -108,6 +109,13 @@ func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s
 // prepare creates the initial cluster state from the manifests and the objects that the sample
 // object needs, and determines the kind of the sample object.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
+	if f.Ready != "" {
+		ready, err := condition.Compile(f.Ready, workload.ObjectsVariable)
+		if err != nil {
+			return fmt.Errorf("--ready: %w", err)
+		}
+		f.ready = ready
+	}
 	w := *f.Testbeds.Workload
 	w.Unjudged = slices.Concat(w.Unjudged, f.ignoredFields())
 	if f.Others != "" {
@@ -146,12 +154,12 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 			w.testbed.End()
 		}
 	}()
-	l := &learner{w, f.Limits}
+	l := &learner{w, f.Limits, f.ready}
 	fmt.Fprintln(progress, "Learning what the sample comes to.")
 	if err := w.process.start(); err != nil {
 		return nil, err
 	}
-	if f.base.before, err = l.next(ctx, "the operator was started"); err != nil {
+	if f.base.before, err = l.next(ctx, "the operator was started", nil); err != nil {
 		return nil, err
 	}
 	watched := w.waiter.watched()
@@ -184,13 +192,15 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 type learner struct {
 	world  *world
 	limits testbed.Limits
+	ready  *condition.Condition
 }
 
-// next waits until the cluster is quiet after an action, and returns the state. It returns any
-// problem as an error, in which `when` describes the action.
-func (l *learner) next(ctx context.Context, when string) (state.State, error) {
+// next waits until the cluster is quiet after an action, and returns the state. If `ready` is not nil,
+// it also waits until the sample meets it. It returns any problem as an error, in which `when`
+// describes the action.
+func (l *learner) next(ctx context.Context, when string, ready *condition.Condition) (state.State, error) {
 	w := l.world
-	state, problem, err := w.waiter.wait(ctx, goal{learns: true}, l.limits.Settle)
+	state, problem, err := w.waiter.wait(ctx, goal{learns: true, ready: ready}, l.limits.Settle)
 	if err == nil && problem != nil {
 		err = undisturbed(when, problem, nil)
 		if lines := w.record.settler.Advice(); problem.Oracle == judge.NotAtRest && len(lines) > 0 {
@@ -220,7 +230,7 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	if err := w.object.create(ctx, w.object.sample); err != nil {
 		return nil, fmt.Errorf("--object: create it: %w", err)
 	}
-	state, err := l.next(ctx, "the sample was created")
+	state, err := l.next(ctx, "the sample was created", l.ready)
 	w.base.took = max(w.base.took, time.Since(w.record.began))
 	return state, err
 }

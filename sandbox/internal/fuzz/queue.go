@@ -294,6 +294,7 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	}
 	switch {
 	case found != nil:
+		found.After = l.book.Elapsed().Seconds()
 		kept = l.book.Found(found)
 	case played.Outcome == string(accepted) && played.Error == "" && len(t.edits) == 1:
 		l.survive(t.edits[0])

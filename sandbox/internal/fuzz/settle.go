@@ -11,7 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
@@ -28,6 +31,8 @@ type goal struct {
 	// operator must then have an open watch. It need not have observed the object's current
 	// generation, nor watch all resources that it watches in the baseline.
 	learns bool
+	// ready is a condition that the sample must meet; nil accepts any sample.
+	ready *condition.Condition
 }
 
 const (
@@ -179,11 +184,29 @@ type sight struct {
 	key    string
 	// watched lists the resources that the operator watches at the time of the snapshot.
 	watched []string
+	// objects lists all objects.
+	objects []observe.Version
+}
+
+// meets reports whether the edited object exists and meets a condition.
+func (s *sight) meets(ready *condition.Condition) bool {
+	if s.object == nil {
+		return false
+	}
+	lists := func() any {
+		all := map[string][]any{}
+		for _, v := range s.objects {
+			all[v.Resource] = append(all[v.Resource], v.Object.Object)
+		}
+		return all
+	}
+	is, _ := ready.HoldsWith(s.object.Object, nil, map[string]any{workload.ObjectsVariable: lists})
+	return is
 }
 
 // sight returns the current state of the cluster.
 func (w *waiter) sight() sight {
-	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched()}
+	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched(), w.record.settler.Recorder.Objects()}
 }
 
 // unmet returns a problem for the goal's first condition that the cluster does not meet, or nil if
@@ -196,6 +219,8 @@ func (b *baseline) unmet(g goal, s *sight) *Problem {
 	switch {
 	case g.learns && len(s.watched) == 0:
 		return notReached("the operator has not opened a watch: it does not use $KUBECONFIG, or does not start")
+	case g.ready != nil && !s.meets(g.ready):
+		return notReached("the sample does not get ready: --ready is false")
 	case !g.learns && len(unwatched) > 0:
 		return notReached("the operator does not watch %v any more", unwatched)
 	case g.gone && s.object != nil:

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
 func TestUnmet(t *testing.T) {
@@ -29,6 +31,11 @@ func TestUnmet(t *testing.T) {
 	}
 	watched := []string{"apps.example.com", "secrets"}
 	b := &baseline{mask: NewMask(nil), watched: watched, observed: true}
+	seen, err := condition.Compile("object.status.observedGeneration == object.metadata.generation && objects['secrets'].exists(s, s.metadata.name == 'key')", workload.ObjectsVariable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := observe.Version{Resource: "secrets", Object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "key"}}}}
 	for _, tc := range []struct {
 		name   string
 		goal   goal
@@ -52,6 +59,10 @@ func TestUnmet(t *testing.T) {
 			name: "the generation is not observed", sight: sight{watched: watched, object: object(3, 2), key: "apps a"},
 			oracle: judge.NotReached, says: "status.observedGeneration is 2, and metadata.generation 3", behind: "apps a",
 		},
+		{name: "the sample is not ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 2)}, oracle: judge.NotReached, says: "the sample does not get ready"},
+		{name: "there is no sample that could be ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched}, oracle: judge.NotReached, says: "the sample does not get ready"},
+		{name: "another object is missing", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 3)}, oracle: judge.NotReached, says: "the sample does not get ready"},
+		{name: "the sample is ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 3), objects: []observe.Version{key}}},
 		{name: "the generation is not observed while learning", goal: goal{learns: true}, sight: sight{watched: watched, object: object(3, 2)}},
 	} {
 		got := b.unmet(tc.goal, &tc.sight)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -113,7 +112,7 @@ type Wait struct {
 	// Timeout is the maximum wait in a baseline run. Defaults to 60s.
 	Timeout metav1.Duration `json:"timeout,omitempty"`
 
-	Condition *condition.Condition
+	Condition *condition.Condition `json:"-"`
 }
 
 // Deleted is the value of Wait.For for a wait until the object no longer exists.
@@ -129,7 +128,7 @@ type Invariant struct {
 	// Deleted restricts the check to the final version of each deleted object.
 	Deleted bool `json:"deleted,omitempty"`
 
-	Condition *condition.Condition
+	Condition *condition.Condition `json:"-"`
 }
 
 // ObjectsVariable is the name of the CEL variable that holds all objects.
@@ -143,32 +142,6 @@ const defaultNodes = 3
 
 // defaultWait is the default of Wait.Timeout.
 const defaultWait = time.Minute
-
-// Read reads and validates a workload file and the files that it includes. Paths in a file are
-// relative to the directory of that file.
-func Read(file string) (*Workload, error) {
-	text, err := os.ReadFile(filepath.Clean(file))
-	if err != nil {
-		return nil, fmt.Errorf("--workload: %w", err)
-	}
-	w := &Workload{}
-	if err = w.parse(text); err == nil {
-		err = w.expand()
-	}
-	if err == nil {
-		err = w.include(filepath.Dir(file))
-	}
-	if err == nil {
-		err = w.Compile()
-	}
-	if err == nil {
-		err = w.inline(filepath.Dir(file))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--workload %s: %w", file, err)
-	}
-	return w, nil
-}
 
 // Parse decodes and validates a workload in YAML, but ignores Include. The returned error has a
 // line for each mistake.

@@ -99,6 +99,16 @@ func TestReadWorkload(t *testing.T) {
 	if w, err = Read(write("workload.yaml", "install: [$KINDS]\nsteps: [{run: ls}]")); err != nil || w.Install[0] != filepath.Join(dir, "crd") {
 		t.Errorf("with a variable: %+v, %v", w, err)
 	}
+	setting := write("setting.yaml", "install: [crd]")
+	if w, err = ReadForFuzz(setting); err != nil || w.Install[0] != filepath.Join(dir, "crd") {
+		t.Errorf("without steps, for fuzz: %+v, %v", w, err)
+	}
+	if _, err = Read(setting); err == nil {
+		t.Error("a workload without steps was accepted for explore")
+	}
+	if _, err = ReadForFuzz(write("setting.yaml", "nodes: -1")); err == nil || !strings.Contains(err.Error(), "nodes: -1") {
+		t.Errorf("a mistake in a workload for fuzz: %v", err)
+	}
 	for text, problem := range map[string]string{
 		"install: [missing]\nsteps: [{run: ls}]":      "install[0]: ",
 		"install: [$NONE_SUCH/a]\nsteps: [{run: ls}]": "install[0]: $NONE_SUCH/a: the environment has no NONE_SUCH",

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command score runs explore on published versions of operators, some of which have known bugs, and
-// prints a Markdown table of the findings for test/findings.md.
+// Command score runs explore or fuzz on published versions of operators, some of which have known bugs,
+// and prints a Markdown table of the findings for test/findings.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
 //	score found PATH-OF-SANDBOX DIR [FINDING...]
@@ -21,9 +21,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,9 +40,13 @@ var workloads embed.FS
 // row describes an operator and its known bugs. The output contains a table row for each.
 type row struct {
 	name string
-	// module is the operator's Go module, or empty for an operator in this repository; crds is the
-	// folder in the module with the manifests to install.
+	// module is the operator's Go module, or empty for an operator in this repository. crds lists
+	// the files and folders in the module with the manifests to install, as patterns with spaces
+	// between them.
 	module, version, crds string
+	// replace is an argument of go mod edit -replace, for a dependency that is no longer served under
+	// its name, or empty.
+	replace string
 	// pkg is the folder in the module with the operator's main package, or empty for the module's
 	// root. main is a file with a main package for an operator without one, relative to the folder
 	// sandbox.
@@ -49,8 +55,12 @@ type row struct {
 	// The workload finds the program as ./application.
 	application string
 	workload    string
-	command     []string
-	known       []mistake
+	// object is the file with the object that fuzz edits, and flags are further flags of fuzz. If
+	// object is empty, explore plays the row.
+	object  string
+	flags   []string
+	command []string
+	known   []mistake
 }
 
 // mistake is a known bug of an operator. Its name begins with the number of the GitHub issue about
@@ -63,6 +73,8 @@ type mistake struct {
 	fault string
 	asOf  string
 	says  []string
+	// edit occurs in the name of the property that fuzz has edited, or is empty for any.
+	edit string
 }
 
 func main() {
@@ -93,7 +105,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	lines := []string{"| operator | known | found | other findings | faults played | took |", "|---|---|---|---|---|---|"}
+	lines := []string{"| operator | known | found | other findings | faults or edits played | took |", "|---|---|---|---|---|---|"}
 	for _, r := range rows {
 		if !slices.Contains(chosen, r.name) {
 			continue
@@ -145,6 +157,13 @@ func (r row) prepare(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if r.replace != "" {
+		edit := exec.CommandContext(ctx, "go", "mod", "edit", "-replace="+r.replace)
+		edit.Dir, edit.Stderr = source, os.Stderr
+		if err := edit.Run(); err != nil {
+			return "", fmt.Errorf("go mod edit: %w", err)
+		}
+	}
 	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", filepath.Join(dir, operator), "./"+r.pkg)
 	build.Dir, build.Stderr = source, os.Stderr
 	if r.main != "" {
@@ -178,8 +197,8 @@ func copyInto(dir, file string) error {
 	return os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600)
 }
 
-// play runs explore on the operator for ten minutes, and returns the operator's table row. The paths
-// in the findings are relative to the directory of the row.
+// play runs explore or fuzz on the operator for ten minutes, and returns the operator's table row. The
+// paths in the findings are relative to the directory of the row.
 func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	dir, err := r.prepare(ctx, dir)
 	if err != nil {
@@ -190,16 +209,30 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 		return "", err
 	}
 	if r.module != "" {
-		text = fmt.Appendf(text, "install: [%s]\n", filepath.Join("source", r.crds))
+		manifests, err := r.manifests(dir)
+		if err != nil {
+			return "", err
+		}
+		text = fmt.Appendf(text, "install: [%s]\n", strings.Join(manifests, ", "))
 	}
 	if err := os.WriteFile(filepath.Join(dir, "workload.yaml"), text, 0o600); err != nil {
 		return "", err
 	}
+	tool := []string{"explore"}
+	if r.object != "" {
+		if text, err = workloads.ReadFile(r.object); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "object.yaml"), text, 0o600); err != nil {
+			return "", err
+		}
+		tool = append([]string{"fuzz", "--object", "object.yaml"}, r.flags...)
+	}
 	began := time.Now()
-	explore := exec.CommandContext(ctx, sandbox, append([]string{"explore", "--workload", "workload.yaml", "--dir", "results", "--for", "10m", "--"}, r.command...)...)
+	play := exec.CommandContext(ctx, sandbox, slices.Concat(tool, []string{"--workload", "workload.yaml", "--dir", "results", "--for", "10m", "--"}, r.command)...)
 	var report bytes.Buffer
-	explore.Dir, explore.Stdout, explore.Stderr = dir, io.MultiWriter(&report, os.Stdout), os.Stderr
-	if err := explore.Run(); err != nil && explore.ProcessState.ExitCode() != found {
+	play.Dir, play.Stdout, play.Stderr = dir, io.MultiWriter(&report, os.Stdout), os.Stderr
+	if err := play.Run(); err != nil && play.ProcessState.ExitCode() != found {
 		return "", err
 	}
 	findings, err := readFindings(filepath.Join(dir, "results"))
@@ -213,7 +246,23 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	return r.line(findings, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
 }
 
-// found is the exit code of explore and replay if there is a finding.
+// manifests returns the files and folders to install from the source of the operator, relative to dir.
+func (r row) manifests(dir string) ([]string, error) {
+	var all []string
+	for pattern := range strings.FieldsSeq(r.crds) {
+		files, err := fs.Glob(os.DirFS(dir), path.Join("source", pattern))
+		if err == nil && len(files) == 0 {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", pattern, r.module, err)
+		}
+		all = append(all, files...)
+	}
+	return all, nil
+}
+
+// found is the exit code of explore, fuzz and replay if there is a finding.
 const found = 2
 
 // source copies the source of the operator's module to a directory below dir, because the files in
@@ -239,7 +288,8 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// finding holds the fields of a file with a finding of explore that the table needs.
+// finding holds the fields of a file with a finding of explore or fuzz that the table needs. A finding
+// of explore has Problems, and one of fuzz has a Problem and Edits.
 type finding struct {
 	file  string
 	After float64 `json:"after"`
@@ -247,9 +297,17 @@ type finding struct {
 		Kind string `json:"kind"`
 		AsOf string `json:"asOf"`
 	} `json:"fault"`
-	Problems []struct {
-		Lines []string `json:"lines"`
-	} `json:"problems"`
+	Edits    []edit    `json:"edits"`
+	Problems []problem `json:"problems"`
+	Problem  problem   `json:"problem"`
+}
+
+type edit struct {
+	Field string `json:"field"`
+}
+
+type problem struct {
+	Lines []string `json:"lines"`
 }
 
 // readFindings reads the findings in dir, in chronological order.
@@ -279,7 +337,10 @@ func (f *finding) shows(m mistake) bool {
 	if m.fault != "" && m.fault != f.Fault.Kind || !strings.HasPrefix(f.Fault.AsOf, m.asOf) {
 		return false
 	}
-	for _, p := range f.Problems {
+	if m.edit != "" && !slices.ContainsFunc(f.Edits, func(e edit) bool { return strings.Contains(e.Field, m.edit) }) {
+		return false
+	}
+	for _, p := range append(f.Problems, f.Problem) {
 		for _, line := range p.Lines {
 			if !slices.ContainsFunc(m.says, func(part string) bool { return !strings.Contains(line, part) }) {
 				return true

@@ -21,6 +21,8 @@ func TestLine(t *testing.T) {
 		"b": "after: 20\nfault: {kind: CrashBefore}\nproblems: [{lines: ['other', 'claims hare: it is 1Gi, not 2Gi']}]",
 		"c": "after: 40\nfault: {kind: CrashAfter}\nproblems: [{lines: ['sets hare: deleted twice, not once']}]",
 		"d": "after: 50\nfault: {kind: Freeze}\nproblems: [{lines: ['it is gone']}]",
+		"e": "after: 60\nedits: [{field: spec.size}]\nproblem: {lines: ['not undone']}",
+		"f": "after: 70\nedits: [{field: spec.image}]\nproblem: {lines: ['not undone']}",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "finding-"+name+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -34,8 +36,9 @@ func TestLine(t *testing.T) {
 	r := row{name: "hare", known: []mistake{
 		{name: "#1: too small", says: []string{"claims hare", "1Gi, not 2Gi"}},
 		{name: "#2: deleted", fault: "StaleStart", says: []string{"sets hare: deleted"}},
+		{name: "#3: an image", edit: "spec.image", says: []string{"not undone"}},
 	}}
-	want := "| hare | #1: too small; #2: deleted | #1 after 20 s | 1 | 7 | 10m0s |"
+	want := "| hare | #1: too small; #2: deleted; #3: an image | #1 after 20 s; #3 after 70 s | 1 | 7 | 10m0s |"
 	if line := r.line(findings, files, 7, 10*time.Minute); line != want {
 		t.Errorf("got %q, want %q", line, want)
 	}

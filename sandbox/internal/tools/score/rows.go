@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -66,6 +67,40 @@ var rows = []row{
 		known:   []mistake{{name: "zookeeper-operator#506: never ready, as it makes a node in ZooKeeper again", says: []string{"a cluster is made: not after"}}},
 	},
 	{
+		name: "zookeeper-edits-0.2.15", workload: "zookeeper.yaml", object: "zookeeper-object.yaml", flags: []string{"--ready", "object.status.readyReplicas == 3"},
+		application: "zookeeper", module: "github.com/pravega/zookeeper-operator", version: "v0.2.15", crds: "config/crd/bases",
+		command: []string{"env", "WATCH_NAMESPACE=default", operator, "-metrics-bind-address=127.0.0.1:0"},
+		known: []mistake{
+			{
+				name: "zookeeper-operator#547: a pod that cannot run is not replaced when the edit is taken back", edit: "spec.pod",
+				says: []string{"statefulsets.apps default/otter: status.readyReplicas is 2, not 3"},
+			},
+			{
+				name: "zookeeper-operator#540: the claims of the StatefulSet are not edited", edit: "spec.persistence",
+				says: []string{"edited, statefulsets.apps default/otter: spec.volumeClaimTemplates"},
+			},
+		},
+	},
+	{
+		name: "redis-1.2.4", workload: "redis.yaml", object: "redis-object.yaml", application: "redis",
+		// The operator looks every 30 s, and replaces one pod each time.
+		flags: []string{
+			"--ready", "objects['pods'].exists(p, has(p.metadata.labels) && 'redisfailovers-role' in p.metadata.labels && p.metadata.labels['redisfailovers-role'] == 'master')",
+			"--patience", "100s",
+		},
+		module: "github.com/spotahome/redis-operator", version: "v1.2.4",
+		pkg: "cmd/redisoperator", crds: "manifests/databases.spotahome.com_redisfailovers.yaml", command: []string{operator, "-listen-address=127.0.0.1:9710"},
+		known: []mistake{{
+			name: "spotahome/redis-operator#552: a pod that cannot be placed is not replaced when the edit is taken back",
+			says: []string{"statefulsets.apps default/rfr-otter: status.readyReplicas is 2, not 3"},
+		}},
+	},
+	{
+		name: "tekton-0.18.1", workload: "tekton.yaml", module: tekton, version: "v0.18.1", replace: vbom, pkg: "cmd/controller", crds: tektonManifests,
+		command: slices.Concat(tektonCommand, []string{"-creds-image=i", "-build-gcs-fetcher-image=i"}),
+		known:   []mistake{{name: "tektoncd/pipeline#3126: two TaskRuns for one task", says: []string{"a task has one TaskRun does not hold"}}},
+	},
+	{
 		name: "argo-rollouts-1.10.1", workload: "argo-rollouts.yaml", module: "github.com/argoproj/argo-rollouts", version: "v1.10.1", pkg: "cmd/rollouts-controller", crds: "manifests/crds",
 		command: []string{operator, "--kubeconfig=$KUBECONFIG", "--leader-elect=false", "--metricsPort=-1", "--healthzPort=-1"},
 		known:   []mistake{{name: "no issue: a Service keeps the selector of a Rollout that is gone", says: []string{"services default/heron-", "rollouts-pod-template-hash"}}},
@@ -100,6 +135,19 @@ const jobset = "sigs.k8s.io/jobset"
 var jobsetCommand = []string{
 	"sh", "-c", `echo '{"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration", "internalCertManagement": {"enable": false}}' > config.yaml
 exec ` + operator + ` --config=config.yaml --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=127.0.0.1:0`,
+}
+
+const (
+	tekton = "github.com/tektoncd/pipeline"
+	// vbom names a dependency by the name under which it is served today.
+	vbom = "vbom.ml/util=github.com/fvbommel/util@v0.0.0-20180919145318-efcd4e0f9787"
+	// tektonManifests are without the roles, which are of a version that is not served any more.
+	tektonManifests = "config/100-namespace* config/300-* config/config-*"
+)
+
+var tektonCommand = []string{
+	"env", "SYSTEM_NAMESPACE=tekton-pipelines", "CONFIG_FEATURE_FLAGS_NAME=feature-flags", "METRICS_DOMAIN=tekton.dev/pipeline", operator,
+	"-kubeconfig-writer-image=i", "-git-image=i", "-entrypoint-image=i", "-nop-image=i", "-imagedigest-exporter-image=i", "-pr-image=i", "-gsutil-image=i", "-shell-image=i",
 }
 
 const rabbitmq = "github.com/rabbitmq/cluster-operator"
