@@ -83,11 +83,7 @@ var rows = []row{
 	},
 	{
 		name: "redis-1.2.4", workload: "redis.yaml", object: "redis-object.yaml", application: "redis",
-		// The operator looks every 30 s, and replaces one pod each time.
-		flags: []string{
-			"--ready", "objects['pods'].exists(p, has(p.metadata.labels) && 'redisfailovers-role' in p.metadata.labels && p.metadata.labels['redisfailovers-role'] == 'master')",
-			"--patience", "100s",
-		},
+		flags:  []string{"--ready", "objects['pods'].exists(p, has(p.metadata.labels) && 'redisfailovers-role' in p.metadata.labels && p.metadata.labels['redisfailovers-role'] == 'master')"},
 		module: "github.com/spotahome/redis-operator", version: "v1.2.4",
 		pkg: "cmd/redisoperator", crds: "manifests/databases.spotahome.com_redisfailovers.yaml", command: []string{operator, "-listen-address=127.0.0.1:9710"},
 		known: []mistake{{
