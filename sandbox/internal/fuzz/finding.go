@@ -184,15 +184,15 @@ func (p *Problem) common(other *Problem) []string {
 // also returns `other` if `other` shows the same problem without a fault.
 func (f *Finding) secondTime(other *Finding) *Finding {
 	same := f.Same(other)
-	found := f
+	found, confirms := f, other
 	if other.Problem.certain() || same && other.Fault == nil && f.Fault != nil {
-		found = other
+		found, confirms = other, f
 	}
 	found.Tries = 1
 	if same {
 		found.Repeated = 1
 		if found.Problem.Oracle != judge.NotAtRest && !found.Problem.certain() {
-			found.Problem.Lines = f.Problem.common(&other.Problem)
+			found.Problem.Lines = found.Problem.common(&confirms.Problem)
 		}
 	} else if found == f {
 		found.Second = "it was " + other.Problem.summary()

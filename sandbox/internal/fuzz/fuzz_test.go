@@ -319,6 +319,11 @@ func TestSecondTime(t *testing.T) {
 	if !found.Confirmed() || !slices.Equal(found.Problem.Lines, []string{line, other}) {
 		t.Errorf("of lines of which some come by chance, %q are left, want those of both runs", found.Problem.Lines)
 	}
+	const three = "configmaps default/a: data.b is 3, not 2"
+	found = at(fault, judge.OtherState, line).secondTime(at(nil, judge.OtherState, other, three))
+	if found.Fault != nil || !slices.Equal(found.Problem.Lines, []string{three}) {
+		t.Errorf("without the fault, %q are left, want the values of that run", found.Problem.Lines)
+	}
 }
 
 // TestQueueGoesOnWithFaults checks that a continued run repeats an edit without a problem to plan

@@ -184,8 +184,8 @@ type sight struct {
 	key    string
 	// watched lists the resources that the operator watches at the time of the snapshot.
 	watched []string
-	// objects lists all objects.
-	objects []observe.Version
+	// objects returns all objects, for conditions that use them.
+	objects func() []observe.Version
 }
 
 // meets reports whether the edited object exists and meets a condition.
@@ -195,7 +195,7 @@ func (s *sight) meets(ready *condition.Condition) bool {
 	}
 	lists := func() any {
 		all := map[string][]any{}
-		for _, v := range s.objects {
+		for _, v := range s.objects() {
 			all[v.Resource] = append(all[v.Resource], v.Object.Object)
 		}
 		return all
@@ -206,7 +206,7 @@ func (s *sight) meets(ready *condition.Condition) bool {
 
 // sight returns the current state of the cluster.
 func (w *waiter) sight() sight {
-	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched(), w.record.settler.Recorder.Objects()}
+	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched(), w.record.settler.Recorder.Objects}
 }
 
 // unmet returns a problem for the goal's first condition that the cluster does not meet, or nil if

@@ -35,6 +35,7 @@ func TestUnmet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	with := func(all ...observe.Version) func() []observe.Version { return func() []observe.Version { return all } }
 	key := observe.Version{Resource: "secrets", Object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "key"}}}}
 	for _, tc := range []struct {
 		name   string
@@ -61,8 +62,8 @@ func TestUnmet(t *testing.T) {
 		},
 		{name: "the sample is not ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 2)}, oracle: judge.NotReached, says: "the sample does not get ready"},
 		{name: "there is no sample that could be ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched}, oracle: judge.NotReached, says: "the sample does not get ready"},
-		{name: "another object is missing", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 3)}, oracle: judge.NotReached, says: "the sample does not get ready"},
-		{name: "the sample is ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 3), objects: []observe.Version{key}}},
+		{name: "another object is missing", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 3), objects: with()}, oracle: judge.NotReached, says: "the sample does not get ready"},
+		{name: "the sample is ready", goal: goal{learns: true, ready: seen}, sight: sight{watched: watched, object: object(3, 3), objects: with(key)}},
 		{name: "the generation is not observed while learning", goal: goal{learns: true}, sight: sight{watched: watched, object: object(3, 2)}},
 	} {
 		got := b.unmet(tc.goal, &tc.sight)
