@@ -110,6 +110,25 @@ exec "$1" --mistakes sticky "$2=$(test "$n" = 0 && echo true || echo false)"`
 	}
 }
 
+// TestFuzzReady checks that --ready makes fuzz wait for an operator that pauses for longer than the
+// quiet time, and that an operator without a mistake that never gets there is told by its name.
+func TestFuzzReady(t *testing.T) {
+	t.Parallel()
+	play := func(ready string, flags ...string) result {
+		args := append([]string{"fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", t.TempDir(), "--nodes", "0", "--quiet", "1s", "--patience", "10s",
+			"--jobs", "1", "--only", "spec.message: with a suffix", "--ready", ready}, flags...)
+		return play(t, append(args, "--", stall(t), "--pause", "4s")...)
+	}
+	r := play("objects['configmaps'].exists(c, c.metadata.name == 'market')")
+	if r.code != 0 || !strings.Contains(r.stderr, "Learnt: the sample comes to 1 more object") || !strings.Contains(r.stderr, "spec.message: with a suffix") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	r = play("object.status.phase == 'Running'", "--settle", "10s")
+	if r.code != 1 || !strings.Contains(r.stderr, "the sample does not get ready: --ready is false") {
+		t.Errorf("never ready: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // TestFuzzApplications checks that the operator reaches an application of the workload that fuzz uses,
 // and that the replay of a finding has it, too.
 func TestFuzzApplications(t *testing.T) {

@@ -50,6 +50,10 @@ var (
 	half = flag.Bool("half", false, "write a ConfigMap without the message for the first Stall")
 )
 
+// pause is how long after a new Stall its ConfigMap is written, as by an operator that looks only now
+// and then whether something else is ready.
+var pause = flag.Duration("pause", 0, "write the ConfigMap of a new Stall only after this time")
+
 // ask is the address of an application without which no ConfigMap is written.
 var ask = flag.String("ask", "", "the URL that is asked before a ConfigMap is written; empty: none")
 
@@ -68,6 +72,8 @@ type operator struct {
 	client kubernetes.Interface
 	stuck  map[types.UID]bool
 	first  types.UID
+	// seen maps each Stall to the time at which it was first seen.
+	seen map[types.UID]time.Time
 }
 
 // run processes Stalls until an error occurs.
@@ -82,7 +88,7 @@ func run(ctx context.Context) error {
 	if makes("rigid") {
 		config.QPS = -1
 	}
-	o := &operator{stuck: map[types.UID]bool{}}
+	o := &operator{stuck: map[types.UID]bool{}, seen: map[types.UID]time.Time{}}
 	if o.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -161,6 +167,15 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 		return o.report(ctx, stall, "")
 	} else if first && *half {
 		return errors.Join(o.apply(ctx, stall, stall.GetName(), map[string]string{"prepared": "0"}), o.report(ctx, stall, ""))
+	}
+	if seen, is := o.seen[stall.GetUID()]; !is {
+		o.seen[stall.GetUID()] = time.Now()
+		if *pause > 0 {
+			time.AfterFunc(*pause, func() { _ = o.write(ctx, stall, s.Spec) })
+			return o.report(ctx, stall, "")
+		}
+	} else if time.Since(seen) < *pause {
+		return o.report(ctx, stall, "")
 	}
 	if *ask != "" {
 		if err := asks(ctx, *ask); err != nil {
