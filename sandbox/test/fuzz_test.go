@@ -111,7 +111,7 @@ exec "$1" --mistakes sticky "$2=$(test "$n" = 0 && echo true || echo false)"`
 }
 
 // TestFuzzReady checks that --ready makes fuzz wait for an operator that pauses for longer than the
-// quiet time, and that an operator without a mistake that never gets there is told by its name.
+// quiet time, and that fuzz ends with an error if the sample never gets ready.
 func TestFuzzReady(t *testing.T) {
 	t.Parallel()
 	play := func(ready string, flags ...string) result {
