@@ -124,7 +124,7 @@ func TestFuzzReady(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r = play("object.status.phase == 'Running'", "--settle", "10s")
-	if r.code != 1 || !strings.Contains(r.stderr, "the sample does not get ready: --ready is false") {
+	if r.code != 1 || !strings.Contains(r.stderr, "the sample does not get ready: --ready: no such key: phase") {
 		t.Errorf("never ready: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

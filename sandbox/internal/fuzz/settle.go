@@ -4,6 +4,7 @@
 package fuzz
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -188,10 +189,13 @@ type sight struct {
 	objects func() []observe.Version
 }
 
-// meets reports whether the edited object exists and meets a condition.
-func (s *sight) meets(ready *condition.Condition) bool {
-	if s.object == nil {
-		return false
+// unready returns why the edited object does not meet a condition, or "" if it does or there is none.
+func (s *sight) unready(ready *condition.Condition) string {
+	switch {
+	case ready == nil:
+		return ""
+	case s.object == nil:
+		return "the object is not there"
 	}
 	lists := func() any {
 		all := map[string][]any{}
@@ -200,8 +204,11 @@ func (s *sight) meets(ready *condition.Condition) bool {
 		}
 		return all
 	}
-	is, _ := ready.HoldsWith(s.object.Object, nil, map[string]any{workload.ObjectsVariable: lists})
-	return is
+	is, why := ready.HoldsWith(s.object.Object, nil, map[string]any{workload.ObjectsVariable: lists})
+	if is {
+		return ""
+	}
+	return cmp.Or(why, "it is false")
 }
 
 // sight returns the current state of the cluster.
@@ -215,12 +222,13 @@ func (b *baseline) unmet(g goal, s *sight) *Problem {
 	notReached := func(format string, args ...any) *Problem {
 		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf(format, args...)}}
 	}
+	unready := s.unready(g.ready)
 	unwatched := slices.DeleteFunc(slices.Clone(b.watched), func(resource string) bool { return slices.Contains(s.watched, resource) })
 	switch {
 	case g.learns && len(s.watched) == 0:
 		return notReached("the operator has not opened a watch: it does not use $KUBECONFIG, or does not start")
-	case g.ready != nil && !s.meets(g.ready):
-		return notReached("the sample does not get ready: --ready is false")
+	case unready != "":
+		return notReached("the sample does not get ready: --ready: %s", unready)
 	case !g.learns && len(unwatched) > 0:
 		return notReached("the operator does not watch %v any more", unwatched)
 	case g.gone && s.object != nil:

@@ -14,39 +14,16 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/tools/score/application"
 )
 
 func main() {
-	listener, err := net.Listen("tcp", os.Getenv("ADDRESS"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
 	s := &server{master: "127.0.0.1", port: "6379", watched: "127.0.0.1", watchedPort: "6379"}
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-		go func() {
-			defer connection.Close()
-			in := bufio.NewReader(connection)
-			for {
-				request, err := receive(in)
-				if err != nil {
-					return
-				}
-				if _, err := io.WriteString(connection, s.answer(request)); err != nil {
-					return
-				}
-			}
-		}()
-	}
+	application.Connections(s.serve)
 }
 
 // server is a Redis server, of which master is empty if it is one itself, or the Sentinels, which watch
@@ -55,6 +32,20 @@ type server struct {
 	mu                   sync.Mutex
 	master, port         string
 	watched, watchedPort string
+}
+
+// serve answers the requests on a connection until the client closes it.
+func (s *server) serve(connection net.Conn) {
+	in := bufio.NewReader(connection)
+	for {
+		request, err := receive(in)
+		if err != nil {
+			return
+		}
+		if _, err := io.WriteString(connection, s.answer(request)); err != nil {
+			return
+		}
+	}
 }
 
 // answer does what a request says, and returns the reply as it is sent.

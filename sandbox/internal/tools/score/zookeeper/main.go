@@ -14,29 +14,15 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path"
 	"sync"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/tools/score/application"
 )
 
 func main() {
-	listener, err := net.Listen("tcp", os.Getenv("ADDRESS"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
 	t := &tree{nodes: map[string]*node{"/": {}}}
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-		go func() {
-			defer connection.Close()
-			_ = t.serve(connection)
-		}()
-	}
+	application.Connections(func(connection net.Conn) { _ = t.serve(connection) })
 }
 
 // The operations and error codes of ZooKeeper's protocol.
